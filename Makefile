@@ -1,0 +1,136 @@
+# Makefile of the queue extension (PGXS)
+#
+#	make && make install		release build for the server of PG_CONFIG
+#	make installcheck			every suite on a server of its own; the
+#								extension must be installed, and not as the
+#								superuser of the operating system
+#	QUEUE_DEBUG=1				assertions, invariant checks and stop points
+#	QUEUE_WERROR=1				every warning is an error
+#	SERVER=running				installcheck uses the server of PGHOST/PGPORT
+#
+# ./dev does all of this in a private copy.
+
+EXTENSION = queue
+MODULE_big = queue
+
+OBJS = \
+	src/queue.o \
+	src/guc.o \
+	src/clock.o \
+	src/debug_point.o \
+	src/name.o \
+	src/catalog.o \
+	src/shmem.o \
+	src/head.o \
+	src/xact.o \
+	src/attempts.o \
+	src/acl.o \
+	src/privilege.o \
+	src/payload.o \
+	src/condition.o \
+	src/message_store.o \
+	src/admin_sql.o \
+	src/admin_table.o \
+	src/admin_view.o \
+	src/admin_adopt.o \
+	src/admin.o \
+	src/enqueue.o \
+	src/dequeue.o \
+	src/api_admin.o \
+	src/api_enqueue.o \
+	src/api_dequeue.o
+
+PGFILEDESC = "queue - transactional message queues"
+
+# The install script is built from these pieces, in this order.
+SQL_PIECES = \
+	header \
+	types \
+	tables \
+	internal \
+	admin \
+	message \
+	privileges \
+	config_dump
+
+EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" \
+	$(dir $(firstword $(MAKEFILE_LIST)))queue.control)
+DATA_built = sql/queue--$(EXTVERSION).sql
+DATA = $(wildcard sql/queue--*--*.sql)
+
+# Tests.  Each file must be named here: check-tests fails the build otherwise.
+REGRESS =
+
+ISOLATION =
+
+TAP =
+
+PGTAP =
+
+# installcheck starts a server of its own unless SERVER=running
+ifneq ($(SERVER),running)
+TEST_SERVER = --temp-config=test/queue.conf --temp-instance
+REGRESS_SERVER = $(TEST_SERVER)=tmp_check_regress
+ISOLATION_SERVER = $(TEST_SERVER)=tmp_check_isolation
+endif
+REGRESS_OPTS = --inputdir=test --encoding=UTF8 --no-locale \
+	$(REGRESS_SERVER)
+ISOLATION_OPTS = --inputdir=test/isolation --encoding=UTF8 --no-locale \
+	$(ISOLATION_SERVER)
+ifneq ($(strip $(TAP)),)
+TAP_TESTS = 1
+PROVE_TESTS = $(addprefix test/t/,$(addsuffix .pl,$(TAP)))
+PROVE_FLAGS += -I test/t
+endif
+
+EXTRA_CLEAN = $(DATA_built) build tmp_check tmp_check_regress \
+	tmp_check_isolation output_iso results regression.diffs regression.out
+
+ifdef QUEUE_DEBUG
+PG_CPPFLAGS += -DQUEUE_DEBUG -DUSE_ASSERT_CHECKING=1
+with_llvm = no
+endif
+ifdef QUEUE_WERROR
+PG_CFLAGS += -Wall -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare
+endif
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+ifeq ($(PGXS),)
+$(error $(PG_CONFIG) was not found: install the server's development \
+package, or give PG_CONFIG=/path/to/pg_config)
+endif
+include $(PGXS)
+
+ifneq ($(filter-out 15 16 17 18,$(MAJORVERSION)),)
+$(error queue is for PostgreSQL 15 to 18, this is $(MAJORVERSION))
+endif
+
+# From 16 on the expected files are looked for in the current directory first.
+ifneq ($(MAJORVERSION),15)
+REGRESS_OPTS += --expecteddir=.
+ISOLATION_OPTS += --expecteddir=test/isolation
+endif
+
+$(OBJS): $(wildcard $(srcdir)/src/*.h)
+
+sql/queue--$(EXTVERSION).sql: $(SQL_PIECES:%=sql/install/%.sql) queue.control
+	@mkdir -p sql
+	cat $(filter sql/install/%.sql,$^) > $@.tmp && mv $@.tmp $@
+
+all: check-tests
+
+# A test that nobody runs proves nothing.
+unlisted = $(filter-out $(2),$(basename $(notdir $(wildcard $(1)))))
+UNLISTED_TESTS = $(call unlisted,test/sql/*.sql,$(REGRESS)) \
+	$(call unlisted,test/isolation/specs/*.spec,$(ISOLATION)) \
+	$(call unlisted,test/t/*.pl,$(TAP)) \
+	$(call unlisted,test/pgtap/*.sql,$(PGTAP))
+
+.PHONY: check-tests
+check-tests:
+	$(if $(strip $(UNLISTED_TESTS)),$(error these tests are not listed \
+in the Makefile: $(strip $(UNLISTED_TESTS))))
+
+print-%:
+	@echo $($*)
