@@ -74,3 +74,8 @@ CREATE TABLE queue.system_privilege (
 	grantor				pg_catalog.regrole NOT NULL,
 	PRIMARY KEY (grantee, privilege)
 );
+
+
+COMMENT ON TABLE queue.queue_table IS 'queue tables; queue.queue_tables shows them';
+COMMENT ON TABLE queue.queue IS 'queues; queue.queues shows them';
+COMMENT ON TABLE queue.system_privilege IS 'who holds enqueue_any, dequeue_any and manage_any; the grantee - is everybody';

@@ -1,0 +1,14 @@
+\echo Use "CREATE EXTENSION queue" to load this file. \quit
+
+SET LOCAL search_path TO pg_catalog, pg_temp;
+
+/*
+ * Nothing works unless the library was loaded when the server started: say so
+ * now rather than at the first call.
+ */
+CREATE FUNCTION queue._require_preload()
+RETURNS pg_catalog.void
+LANGUAGE C VOLATILE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'queue_internal_require_preload';
+
+SELECT queue._require_preload();

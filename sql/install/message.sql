@@ -1,0 +1,140 @@
+/*
+ * Messages: enqueue and dequeue.
+ *
+ * There are two overloads by the payload, text and any type: untyped
+ * literals, varchar and a driver's parameters are text and are read by the
+ * payload type's input function; everything else keeps its type.  There must
+ * be no shorter overload beside them, which would be ambiguous with whatever
+ * is untyped.  Integers are bigint and range-checked, so that a driver's
+ * longs fit.
+ */
+
+CREATE FUNCTION queue.enq_time(
+	msgid				pg_catalog.uuid)
+RETURNS pg_catalog.timestamptz
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'queue_enq_time';
+COMMENT ON FUNCTION queue.enq_time IS 'the time of enqueue, read from a message id';
+
+CREATE FUNCTION queue.enqueue(
+	queue				pg_catalog.regclass,
+	payload				pg_catalog.text,
+	priority			pg_catalog.int8 DEFAULT 1,
+	delay				pg_catalog.interval DEFAULT NULL,
+	deliver_at			pg_catalog.timestamptz DEFAULT NULL,
+	expiration			pg_catalog.interval DEFAULT NULL,
+	correlation			pg_catalog.text DEFAULT NULL,
+	properties			pg_catalog.jsonb DEFAULT NULL,
+	recipients			queue.agent[] DEFAULT NULL,
+	exception_queue		pg_catalog.text DEFAULT NULL,
+	sender				pg_catalog.text DEFAULT NULL,
+	group_key			pg_catalog.text DEFAULT NULL,
+	dedup_key			pg_catalog.text DEFAULT NULL,
+	reply_to			pg_catalog.text DEFAULT NULL,
+	routing_key			pg_catalog.text DEFAULT NULL,
+	relative_msgid		pg_catalog.uuid DEFAULT NULL,
+	sequence_deviation	pg_catalog.text DEFAULT NULL,
+	visibility			pg_catalog.text DEFAULT 'on_commit',
+	delivery_mode		pg_catalog.text DEFAULT 'persistent')
+RETURNS pg_catalog.uuid
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_enqueue_text';
+
+CREATE FUNCTION queue.enqueue(
+	queue				pg_catalog.regclass,
+	payload				pg_catalog.anyelement,
+	priority			pg_catalog.int8 DEFAULT 1,
+	delay				pg_catalog.interval DEFAULT NULL,
+	deliver_at			pg_catalog.timestamptz DEFAULT NULL,
+	expiration			pg_catalog.interval DEFAULT NULL,
+	correlation			pg_catalog.text DEFAULT NULL,
+	properties			pg_catalog.jsonb DEFAULT NULL,
+	recipients			queue.agent[] DEFAULT NULL,
+	exception_queue		pg_catalog.text DEFAULT NULL,
+	sender				pg_catalog.text DEFAULT NULL,
+	group_key			pg_catalog.text DEFAULT NULL,
+	dedup_key			pg_catalog.text DEFAULT NULL,
+	reply_to			pg_catalog.text DEFAULT NULL,
+	routing_key			pg_catalog.text DEFAULT NULL,
+	relative_msgid		pg_catalog.uuid DEFAULT NULL,
+	sequence_deviation	pg_catalog.text DEFAULT NULL,
+	visibility			pg_catalog.text DEFAULT 'on_commit',
+	delivery_mode		pg_catalog.text DEFAULT 'persistent')
+RETURNS pg_catalog.uuid
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_enqueue_any';
+
+COMMENT ON FUNCTION queue.enqueue(pg_catalog.regclass, pg_catalog.text, pg_catalog.int8, pg_catalog.interval, pg_catalog.timestamptz, pg_catalog.interval, pg_catalog.text, pg_catalog.jsonb, queue.agent[], pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.uuid, pg_catalog.text, pg_catalog.text, pg_catalog.text) IS 'enqueue a message whose payload is given as text; returns its id';
+
+COMMENT ON FUNCTION queue.enqueue(pg_catalog.regclass, pg_catalog.anyelement, pg_catalog.int8, pg_catalog.interval, pg_catalog.timestamptz, pg_catalog.interval, pg_catalog.text, pg_catalog.jsonb, queue.agent[], pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.uuid, pg_catalog.text, pg_catalog.text, pg_catalog.text) IS 'enqueue a message; returns its id';
+
+CREATE FUNCTION queue.enqueue_array(
+	queue				pg_catalog.regclass,
+	payloads			pg_catalog.text,
+	properties			queue.message_properties[] DEFAULT NULL)
+RETURNS pg_catalog.uuid[]
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_enqueue_array_text';
+
+CREATE FUNCTION queue.enqueue_array(
+	queue				pg_catalog.regclass,
+	payloads			pg_catalog.anyarray,
+	properties			queue.message_properties[] DEFAULT NULL)
+RETURNS pg_catalog.uuid[]
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_enqueue_array_any';
+
+COMMENT ON FUNCTION queue.enqueue_array(pg_catalog.regclass, pg_catalog.text, queue.message_properties[]) IS 'enqueue many messages, payloads given as an array literal; returns their ids';
+
+COMMENT ON FUNCTION queue.enqueue_array(pg_catalog.regclass, pg_catalog.anyarray, queue.message_properties[]) IS 'enqueue many messages; returns their ids';
+
+/* Materialized: a LIMIT outside does not change what is taken. */
+CREATE FUNCTION queue.dequeue(
+	queue				pg_catalog.regclass,
+	consumer			pg_catalog.text DEFAULT NULL,
+	mode				pg_catalog.text DEFAULT 'remove',
+	navigation			pg_catalog.text DEFAULT 'first_message',
+	wait				pg_catalog.interval DEFAULT '0',
+	msgid				pg_catalog.uuid DEFAULT NULL,
+	correlation			pg_catalog.text DEFAULT NULL,
+	condition			pg_catalog.text DEFAULT NULL,
+	max_messages		pg_catalog.int8 DEFAULT 1,
+	visibility			pg_catalog.text DEFAULT 'on_commit',
+	delivery_mode		pg_catalog.text DEFAULT 'persistent')
+RETURNS SETOF queue.message
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_dequeue_sql';
+COMMENT ON FUNCTION queue.dequeue IS 'take messages from a queue (or browse it), the payload shown as jsonb; no row if there is none';
+
+CREATE FUNCTION queue.dequeue_as(
+	payload_type		pg_catalog.anyelement,
+	queue				pg_catalog.regclass,
+	consumer			pg_catalog.text DEFAULT NULL,
+	mode				pg_catalog.text DEFAULT 'remove',
+	navigation			pg_catalog.text DEFAULT 'first_message',
+	wait				pg_catalog.interval DEFAULT '0',
+	msgid				pg_catalog.uuid DEFAULT NULL,
+	correlation			pg_catalog.text DEFAULT NULL,
+	condition			pg_catalog.text DEFAULT NULL,
+	max_messages		pg_catalog.int8 DEFAULT 1,
+	visibility			pg_catalog.text DEFAULT 'on_commit',
+	delivery_mode		pg_catalog.text DEFAULT 'persistent')
+RETURNS TABLE (
+	msgid				pg_catalog.uuid,
+	payload				pg_catalog.anyelement,
+	priority			pg_catalog.int4,
+	correlation			pg_catalog.text,
+	enq_time			pg_catalog.timestamptz,
+	retry_count			pg_catalog.int4,
+	properties			pg_catalog.jsonb,
+	sender				queue.agent,
+	group_id			pg_catalog.uuid,
+	step				pg_catalog.int4,
+	original_msgid		pg_catalog.uuid,
+	expires_at			pg_catalog.timestamptz,
+	reply_to			pg_catalog.text,
+	routing_key			pg_catalog.text,
+	group_key			pg_catalog.text)
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_dequeue_as';
+COMMENT ON FUNCTION queue.dequeue_as IS 'take messages from a queue, the payload with its type: pass a NULL of that type first';

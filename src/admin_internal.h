@@ -1,0 +1,63 @@
+/*-------------------------------------------------------------------------
+ *
+ * admin_internal.h
+ *	  What the administrative modules share among themselves.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef QUEUE_ADMIN_INTERNAL_H
+#define QUEUE_ADMIN_INTERNAL_H
+
+#include "lib/stringinfo.h"
+#include "nodes/pg_list.h"
+
+#include "admin.h"
+
+/* names of our triggers */
+#define QUEUE_TRIGGER_ENQUEUE	"queue_enqueue"
+#define QUEUE_TRIGGER_REFUSE	"queue_refuse"
+#define QUEUE_TRIGGER_PUBLISHED	"queue_message_published"
+
+/* what is said of a new queue in one place */
+typedef struct NewQueue
+{
+	Oid			queue_table;
+	Oid			schema;
+	const char *name;
+	bool		is_exception;
+	bool		is_default_exception;
+	const QueueSettings *settings;
+} NewQueue;
+
+/* admin.c */
+/* Make the view and the row of a queue; the caller has begun a command. */
+extern Oid	queue_admin_make_queue(const NewQueue *new_queue);
+
+/* The settings of a queue as text, for queue.adopt(). */
+extern char *queue_admin_settings_text(Oid queue);
+
+/* The schema of a new object, and the role that will own it. */
+extern Oid	queue_admin_creation_schema(const char *schema, Oid *owner);
+extern void queue_admin_report_duplicate(const char *kind, const char *name,
+										 Oid schema);
+extern void queue_admin_rethrow(MemoryContext context, const char *kind,
+								const char *name, Oid schema);
+
+/* admin_table.c */
+extern char *queue_admin_parse_sort_list(const char *sort_list);
+extern Oid	queue_admin_make_table(Oid schema, const char *name, Oid owner,
+								   const QueueTableSpec *spec);
+extern void queue_admin_check_spec(const QueueTableSpec *spec);
+
+/* Views that are queues of the table; the rows may be stale. */
+extern List *queue_admin_queues_of(Oid queue_table, bool with_default);
+
+/* admin_view.c */
+extern void queue_admin_append_queue_view(StringInfo sql, const char *view,
+										  Oid queue_table, int32 id,
+										  bool is_exception);
+extern void queue_admin_append_table_columns(StringInfo sql,
+											 Oid queue_table);
+extern void queue_admin_append_message_columns(StringInfo sql);
+
+#endif							/* QUEUE_ADMIN_INTERNAL_H */
