@@ -59,11 +59,54 @@ DATA_built = sql/queue--$(EXTVERSION).sql
 DATA = $(wildcard sql/queue--*--*.sql)
 
 # Tests.  Each file must be named here: check-tests fails the build otherwise.
-REGRESS =
+REGRESS = \
+	create_queue \
+	names \
+	queue_table \
+	sort_lists
 
-ISOLATION =
+ISOLATION = \
+	abort_during_scan \
+	abort_returns \
+	browse_remove \
+	commit_time \
+	create_queue_twice \
+	drop_queue_race \
+	end_publish_window \
+	foreign_delete \
+	foreign_insert \
+	hand_error \
+	hand_error_terminate \
+	heads_off_session \
+	late_commit \
+	late_insert \
+	locked_remove \
+	many_keys \
+	new_priority \
+	own_message \
+	pair_below_floor \
+	pair_order \
+	popper_aborts \
+	prepare_dequeue \
+	prepare_enqueue \
+	purge_dequeue \
+	reindex_concurrently \
+	repeatable_read \
+	retry_visible \
+	returned_overflow \
+	row_lock \
+	savepoint_rollback \
+	stop_queue_wait \
+	take_same_candidate \
+	two_dequeuers
 
-TAP =
+TAP = \
+	001_library_not_preloaded \
+	002_restart_and_crash \
+	003_dump_and_restore \
+	004_pg_upgrade \
+	005_standby_and_promotion \
+	007_clock_set_back
 
 PGTAP =
 
@@ -75,12 +118,12 @@ ISOLATION_SERVER = $(TEST_SERVER)=tmp_check_isolation
 endif
 REGRESS_OPTS = --inputdir=test --encoding=UTF8 --no-locale \
 	$(REGRESS_SERVER)
-ISOLATION_OPTS = --inputdir=test/isolation --encoding=UTF8 --no-locale \
+ISOLATION_OPTS = --inputdir=test/isolation --load-extension=queue \
+	--encoding=UTF8 --no-locale \
 	$(ISOLATION_SERVER)
 ifneq ($(strip $(TAP)),)
 TAP_TESTS = 1
 PROVE_TESTS = $(addprefix test/t/,$(addsuffix .pl,$(TAP)))
-PROVE_FLAGS += -I test/t
 endif
 
 EXTRA_CLEAN = $(DATA_built) build tmp_check tmp_check_regress \
