@@ -50,6 +50,7 @@ SQL_PIECES = \
 	internal \
 	admin \
 	message \
+	monitor \
 	privileges \
 	config_dump
 
