@@ -633,7 +633,7 @@ check_condition(const char *condition)
 			(errcode(ERRCODE_SYNTAX_ERROR),
 			 errmsg("condition is not a single expression: \"%s\"",
 					condition),
-			 errhint("A condition is what could stand behind WHERE, such as \"priority > 5 AND queue = 'orders'::regclass\".")));
+			 errhint("A condition is what could stand behind WHERE, such as \"priority > 5 AND queue = 'orders'\".")));
 }
 
 static char *

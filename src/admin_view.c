@@ -107,7 +107,7 @@ queue_admin_append_table_columns(StringInfo sql, Oid queue_table)
 					 " m.deq_user AS deq_user_id,"
 					 " m.deq_xid::text AS deq_txn_id,"
 					 " m.retry_count,",
-					 queue_lookup("q.view", queue_table,
+					 queue_lookup("q.view::text", queue_table,
 								  "q.id = m.queue_id"));
 	appendStringInfo(sql,
 					 " CASE WHEN m.state <> 3 THEN"

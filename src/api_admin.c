@@ -16,6 +16,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/timestamp.h"
 
 #include "admin.h"
@@ -46,11 +47,16 @@ PG_FUNCTION_INFO_V1(queue_adopt);
  * -------------------------------------------------------------------------
  */
 
-/* Every one of these functions writes; name is for messages. */
+/*
+ * Every one of these functions writes; name is for messages.  What others have
+ * changed is taken notice of before the first check, not only when a lock is
+ * taken after it.
+ */
 static void
 begin_call(const char *name)
 {
 	queue_require_preload();
+	AcceptInvalidationMessages();
 	PreventCommandIfReadOnly(name);
 	PreventCommandIfParallelMode(name);
 	PreventCommandDuringRecovery(name);
