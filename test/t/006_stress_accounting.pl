@@ -1,0 +1,54 @@
+# Proves: whatever sessions do and however they die, each committed message is consumed once or lies in the exception table, unchanged and in order.
+# How: 8 sessions make random transactions on queues of every sort list (calm, with terminated and cancelled sessions, with killed backends); then all is drained and counted against histories kept outside.
+#
+# QUEUE_SEED replays a plan; QUEUE_SOAK=1 runs longer, with several seeds.
+use strict;
+use warnings FATAL => 'all';
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use QueueAccounting;
+use QueueTest;
+use Test::More;
+
+my $soak = $ENV{QUEUE_SOAK};
+my $sessions = 8;
+my @seeds = $ENV{QUEUE_SEED} || 1 + int rand 1_000_000;
+push @seeds, map { $seeds[0] + $_ } 1 .. 4 if $soak;
+my $seconds = $ENV{QUEUE_STRESS_SECONDS} || ($soak ? 30 : 3);
+my @sort_lists = (
+	'enq_time', 'priority,enq_time', 'commit_time', 'enq_time,priority',
+	'priority,commit_time', 'priority');
+my $dir = PostgreSQL::Test::Utils::tempdir;
+my $node = new_queue_node('stress', conf => <<'CONF');
+autovacuum_naptime = 1s
+statement_timeout = '60s'
+deadlock_timeout = '200ms'
+CONF
+referee($node, $dir, $sessions);
+
+for my $seed (@seeds)
+{
+	note("QUEUE_SEED=$seed");
+	print "# seed $seed\n";
+	my $number = 0;
+	for my $faults ('calm', 'terminate', 'kill')
+	{
+		# kills restart the server: two tables do
+		my @lists = $faults eq 'kill' && !$soak ? @sort_lists[ 1, 2 ] : @sort_lists;
+		my $duration = $faults eq 'kill' ? $seconds * 2 : $seconds;
+		for my $sort_list (@lists)
+		{
+			my $name = sprintf 's%d_%s_%d', $seed, $faults, ++$number;
+			diag("$name: $sort_list") if $soak;
+			my @files = play($name, $sort_list, $faults, $seed * 10 + $number, $duration);
+			drain($name);
+			account($name, $faults, @files);
+		}
+	}
+	is(check_indexes($node, 'postgres'), '', 'amcheck is clean');
+}
+
+$node->stop;
+done_testing();

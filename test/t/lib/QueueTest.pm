@@ -1,0 +1,182 @@
+# What the TAP tests share: a server with the library preloaded, and sessions
+# (psql behind two pipes) that can run side by side and survive a crash.
+package QueueTest;
+
+use strict;
+use warnings FATAL => 'all';
+
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use QueueSession;
+
+our @EXPORT = qw(new_queue_node queue_conf digest_messages digest_catalog
+  create_all_states sqlstate_of session leaf_indexes check_indexes drain_all);
+
+# Settings that every server of these tests needs.
+sub queue_conf
+{
+	return <<'CONF';
+shared_preload_libraries = 'queue'
+max_prepared_transactions = 20
+max_connections = 40
+max_wal_senders = 4
+wal_level = replica
+log_min_messages = warning
+restart_after_crash = on
+jit = off
+CONF
+}
+
+# A new server, started, with the extension in database postgres.
+sub new_queue_node
+{
+	my ($name, %option) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	my @extra = ('--data-checksums', '--encoding=UTF8', '--locale=C');
+
+	$node->init(extra => \@extra,
+		allows_streaming => $option{allows_streaming} ? 1 : 0);
+	$node->append_conf('postgresql.conf', queue_conf());
+	$node->append_conf('postgresql.conf', $option{conf}) if $option{conf};
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION queue')
+	  unless $option{no_extension};
+	return $node;
+}
+
+sub session
+{
+	my ($node, %option) = @_;
+	return QueueSession->new($node, %option);
+}
+
+# The SQLSTATE with which a script fails ('00000' if it does not), and its
+# error output: message, detail, hint.
+sub sqlstate_of
+{
+	my ($node, $sql, %option) = @_;
+	my ($rc, $out, $err) = $node->psql(
+		$option{dbname} || 'postgres', $sql,
+		on_error_stop => 1,
+		extra_params => [ '-v', 'VERBOSITY=verbose', '-v', 'SHOW_CONTEXT=never',
+			($option{user} ? ('-U', $option{user}) : ()) ]);
+
+	return ('00000', $err, $out) if $rc == 0;
+	return ($1, $err, $out) if $err =~ /(?:ERROR|FATAL|PANIC):  ([0-9A-Z]{5}):/;
+	return ('?????', $err, $out);
+}
+
+# One line for each message of a queue table, in every state, with everything
+# that must survive a dump.  Transaction ids are compared by presence only:
+# they mean nothing in another cluster.
+sub digest_messages
+{
+	my ($node, $dbname, $table) = @_;
+	return $node->safe_psql($dbname, <<"SQL");
+SELECT to_jsonb(m) - 'enq_xid' - 'deq_xid'
+       || jsonb_build_object('enq_xid', m.enq_xid IS NOT NULL,
+                             'deq_xid', m.deq_xid IS NOT NULL)
+  FROM $table m ORDER BY m.msgid;
+SQL
+}
+
+# The extension's catalog, with names instead of numbers.
+sub digest_catalog
+{
+	my ($node, $dbname, $where) = @_;
+	$where = defined $where ? "WHERE $where" : '';
+	return $node->safe_psql($dbname, <<"SQL");
+SET search_path = pg_catalog;
+SELECT 'table', to_jsonb(t) FROM queue.queue_table t $where
+ ORDER BY relation::text;
+SELECT 'queue', to_jsonb(q)
+  FROM (SELECT q.*, q.queue_table AS relation FROM queue.queue q) q $where
+ ORDER BY view::text;
+SELECT 'privilege', to_jsonb(p) FROM queue.system_privilege p
+ ORDER BY grantee::text, privilege;
+SQL
+}
+
+# A queue of table "$qt" with messages in every state.  Returns nothing; the
+# messages are told apart by payload->>'n'.
+sub create_all_states
+{
+	my ($node, $dbname, $queue, $qt, %option) = @_;
+	my $sort = $option{sort_list} || 'priority,enq_time';
+
+	$node->safe_psql($dbname, <<"SQL");
+SELECT queue.create_queue_table('$qt', 'jsonb', sort_list => '$sort');
+SELECT queue.create_queue('$queue', '$qt', max_retries => 0,
+                          retention_time => '1 day');
+SELECT queue.start_queue('$queue');
+-- consumed, and kept in the journal
+SELECT count(queue.enqueue('$queue', jsonb_build_object('n', 100 + i)))
+  FROM generate_series(1, 5) i;
+SELECT count(*) FROM queue.dequeue('$queue', max_messages => 5);
+-- failed once too often: moved to the exception queue on sight
+SELECT queue.enqueue('$queue', '{"n": 200}');
+BEGIN;
+SELECT count(*) FROM queue.dequeue('$queue');
+ROLLBACK;
+SELECT count(*) FROM queue.dequeue('$queue');
+-- expired
+SELECT queue.enqueue('$queue', '{"n": 201}', expiration => '1 millisecond');
+SELECT pg_sleep(0.01);
+SELECT count(*) FROM queue.dequeue('$queue');
+-- ready, and waiting
+SELECT count(queue.enqueue('$queue', jsonb_build_object('n', i),
+                           priority => i % 3, correlation => 'c' || i,
+                           properties => jsonb_build_object('k', i)))
+  FROM generate_series(1, 10) i;
+SELECT count(queue.enqueue('$queue', jsonb_build_object('n', 300 + i),
+                           delay => '1 hour'))
+  FROM generate_series(1, 4) i;
+SQL
+}
+
+# Every btree index of the leaves of all queue tables.
+sub leaf_indexes
+{
+	my ($node, $dbname) = @_;
+	return split /\n/, $node->safe_psql($dbname, <<'SQL');
+SELECT i.indexrelid::regclass
+  FROM queue.queue_table t, pg_partition_tree(t.relation) p, pg_index i
+ WHERE p.isleaf AND i.indrelid = p.relid ORDER BY 1;
+SQL
+}
+
+# amcheck finds nothing wrong with them; returns what it says.
+sub check_indexes
+{
+	my ($node, $dbname) = @_;
+	my ($rc, $out, $err) = $node->psql($dbname, <<'SQL', on_error_stop => 1);
+CREATE EXTENSION IF NOT EXISTS amcheck;
+SELECT bt_index_check(i.indexrelid, true)
+  FROM queue.queue_table t, pg_partition_tree(t.relation) p, pg_index i
+ WHERE p.isleaf AND i.indrelid = p.relid;
+SQL
+	return $rc == 0 ? '' : $err;
+}
+
+# Take everything deliverable, one message a transaction; returns the values
+# of payload->>'n', in the order of delivery.
+sub drain_all
+{
+	my ($node, $dbname, $queue) = @_;
+	my $session = session($node, dbname => $dbname);
+	my @taken;
+
+	while (1)
+	{
+		my $result = $session->query(
+			"SELECT payload->>'n' FROM queue.dequeue('$queue')");
+		die "dequeue failed: $result->{message}" if $result->{state} ne '00000';
+		last if @{ $result->{rows} } == 0;
+		push @taken, $result->{rows}[0];
+	}
+	$session->quit;
+	return @taken;
+}
+
+1;
