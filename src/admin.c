@@ -650,9 +650,11 @@ queue_admin_drop_queue(Oid queue)
 	desc = lock_queue(queue, AccessExclusiveLock);
 	check_stopped(desc);
 
-	queue_admin_begin(&scope, desc->owner);
+	queue_admin_begin(&scope, desc->table->owner);
 	queue_admin_run_latest("DELETE FROM %s WHERE queue_id = %d",
 						   queue_name_qualified(queue_table), desc->id);
+	queue_admin_end(&scope);
+	queue_admin_begin(&scope, desc->owner);
 	queue_admin_run("DROP VIEW %s", queue_name_qualified(queue));
 	/* the event trigger has done it, unless it is turned off */
 	(void) queue_admin_run_catalog_oid("DELETE FROM queue.queue"

@@ -565,6 +565,18 @@ drop_relations(Oid queue_table, List *queues)
 	queue_admin_run("DROP TABLE %s", queue_name_qualified(queue_table));
 }
 
+static void
+check_no_queues(Oid queue_table)
+{
+	if (queue_admin_queues_of(queue_table, false) == NIL)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_QUEUE_TABLE_NOT_EMPTY),
+			 errmsg("queue table \"%s\" still has queues",
+					queue_catalog_name(queue_table)),
+			 errhint("Drop them with queue.drop_queue(), or use force => true.")));
+}
+
 void
 queue_admin_drop_table(Oid queue_table, bool force)
 {
@@ -573,20 +585,17 @@ queue_admin_drop_table(Oid queue_table, bool force)
 	List	   *queues;
 	ListCell   *cell;
 
-	if (!force && queue_admin_queues_of(queue_table, false) != NIL)
-		ereport(ERROR,
-				(errcode(ERRCODE_QUEUE_TABLE_NOT_EMPTY),
-				 errmsg("queue table \"%s\" still has queues",
-						queue_catalog_name(queue_table)),
-				 errhint("Drop them with queue.drop_queue(), or use force => true.")));
-
+	if (!force)
+		check_no_queues(queue_table);
 	queues = queue_admin_queues_of(queue_table, true);
 	foreach(cell, queues)
 		LockRelationOid(lfirst_oid(cell), AccessExclusiveLock);
 	LockRelationOid(queue_table, AccessExclusiveLock);
 	/* once more: somebody may have made a queue or dropped one meanwhile */
-	queues = queue_admin_queues_of(queue_table, true);
 	(void) check_table(queue_table);
+	if (!force)
+		check_no_queues(queue_table);
+	queues = queue_admin_queues_of(queue_table, true);
 
 	queue_admin_begin(&scope, owner);
 	drop_relations(queue_table, queues);

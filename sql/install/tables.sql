@@ -20,11 +20,17 @@
 CREATE TABLE queue.queue_table (
 	relation			pg_catalog.regclass NOT NULL PRIMARY KEY,
 	payload_type		pg_catalog.regtype NOT NULL,
-	sort_list			pg_catalog.text NOT NULL DEFAULT 'enq_time',
+	sort_list			pg_catalog.text NOT NULL DEFAULT 'enq_time'
+						CHECK (sort_list IN ('enq_time', 'priority',
+							'priority,enq_time', 'enq_time,priority',
+							'commit_time', 'priority,commit_time')),
 	multiple_consumers	pg_catalog.bool NOT NULL DEFAULT false,
-	message_grouping	pg_catalog.text NOT NULL DEFAULT 'none',
-	rotation			pg_catalog.text NOT NULL DEFAULT 'safe',
-	last_queue_id		pg_catalog.int4 NOT NULL DEFAULT 0,
+	message_grouping	pg_catalog.text NOT NULL DEFAULT 'none'
+						CHECK (message_grouping IN ('none', 'transactional')),
+	rotation			pg_catalog.text NOT NULL DEFAULT 'safe'
+						CHECK (rotation IN ('safe', 'eager')),
+	last_queue_id		pg_catalog.int4 NOT NULL DEFAULT 0
+						CHECK (last_queue_id >= 0),
 	created_at			pg_catalog.timestamptz NOT NULL DEFAULT pg_catalog.now(),
 	comment				pg_catalog.text
 );
@@ -47,10 +53,11 @@ CREATE TABLE queue.queue_table (
 CREATE TABLE queue.queue (
 	view				pg_catalog.regclass NOT NULL PRIMARY KEY,
 	queue_table			pg_catalog.regclass NOT NULL,
-	id					pg_catalog.int4 NOT NULL,
-	queue_type			pg_catalog.text NOT NULL DEFAULT 'normal',
+	id					pg_catalog.int4 NOT NULL CHECK (id > 0),
+	queue_type			pg_catalog.text NOT NULL DEFAULT 'normal'
+						CHECK (queue_type IN ('normal', 'exception')),
 	is_default_exception	pg_catalog.bool NOT NULL DEFAULT false,
-	max_retries			pg_catalog.int4 DEFAULT 5,
+	max_retries			pg_catalog.int4 DEFAULT 5 CHECK (max_retries >= 0),
 	retry_delay			pg_catalog.interval DEFAULT '0',
 	retention_time		pg_catalog.interval DEFAULT '0',
 	enqueue_enabled		pg_catalog.bool NOT NULL DEFAULT false,
@@ -69,7 +76,9 @@ CREATE TABLE queue.queue (
  */
 CREATE TABLE queue.system_privilege (
 	grantee				pg_catalog.regrole NOT NULL,
-	privilege			pg_catalog.text NOT NULL,
+	privilege			pg_catalog.text NOT NULL
+						CHECK (privilege IN ('enqueue_any', 'dequeue_any',
+							'manage_any')),
 	admin_option		pg_catalog.bool NOT NULL DEFAULT false,
 	grantor				pg_catalog.regrole NOT NULL,
 	PRIMARY KEY (grantee, privilege)
