@@ -61,10 +61,24 @@ DATA = $(wildcard sql/queue--*--*.sql)
 
 # Tests.  Each file must be named here: check-tests fails the build otherwise.
 REGRESS = \
+	arrays \
 	create_queue \
+	criteria \
+	dequeue_modes \
+	foreign_changes \
+	journal \
 	names \
+	navigation \
+	overloads \
+	payload_types \
+	privileges \
+	purge \
 	queue_table \
-	sort_lists
+	retries \
+	sort_lists \
+	timing \
+	transactions \
+	view_dml
 
 ISOLATION = \
 	abort_during_scan \
@@ -107,9 +121,17 @@ TAP = \
 	003_dump_and_restore \
 	004_pg_upgrade \
 	005_standby_and_promotion \
-	007_clock_set_back
+	006_stress_accounting \
+	007_clock_set_back \
+	008_maintenance_under_load \
+	009_held_snapshot \
+	010_drop_and_create_extension
 
-PGTAP =
+PGTAP = \
+	errors \
+	privileges \
+	search_path \
+	signatures
 
 # installcheck starts a server of its own unless SERVER=running
 ifneq ($(SERVER),running)
