@@ -24,6 +24,15 @@ SELECT queue.create_queue('c_exc', 'c_qt', queue_type => 'exception');
 SELECT view, queue_type, max_retries, retry_delay, retention_time, enqueue_enabled, dequeue_enabled, comment
 FROM queue.queue WHERE queue_table = 'c_qt'::regclass ORDER BY id;
 
+-- a queue may lie in another schema than its table
+CREATE SCHEMA c_other;
+SELECT queue.create_queue('c_other.c_elsewhere', 'c_qt');
+SELECT queue.enqueue('c_other.c_elsewhere', 'x') IS NOT NULL AS sent;
+SELECT payload FROM queue.dequeue('c_other.c_elsewhere');
+SELECT queue.stop_queue('c_other.c_elsewhere');
+SELECT queue.drop_queue('c_other.c_elsewhere');
+DROP SCHEMA c_other;
+
 -- errors of create_queue
 CALL pg_temp.try($$SELECT queue.create_queue('c_one', 'c_qt')$$);
 CALL pg_temp.try($$SELECT queue.create_queue('c_alone')$$);
@@ -41,9 +50,6 @@ CALL pg_temp.try($$SELECT queue.create_queue('c_bad', 'c_qt', queue_type => 'exc
 CALL pg_temp.try($$SELECT queue.create_queue('c_bad', 'c_qt', payload_type => 'jsonb')$$);
 CALL pg_temp.try($$SELECT queue.create_queue('aq$_c_bad', 'c_qt')$$);
 CALL pg_temp.try($$SELECT queue.create_queue('no_such_schema.c_bad')$$);
-CREATE SCHEMA c_other;
-CALL pg_temp.try($$SELECT queue.create_queue('c_other.c_bad', 'c_qt')$$);
-DROP SCHEMA c_other;
 CREATE TABLE c_taken (n int);
 CALL pg_temp.try($$SELECT queue.create_queue('c_taken')$$);
 DROP TABLE c_taken;

@@ -82,7 +82,8 @@ CALL pg_temp.try($$SELECT queue.create_queue('a;drop table b')$$);
 
 -- a queue whose own table's name is taken
 CREATE TABLE taken_qt (n int);
-CALL pg_temp.try($$SELECT queue.create_queue('taken')$$);
+SELECT queue.create_queue('taken');
+SELECT queue_table <> 'taken_qt'::regclass AS another_name FROM queue.queue WHERE view = 'taken'::regclass;
 DROP TABLE taken_qt;
 
 -- renamed and moved queues keep their messages
