@@ -32,6 +32,10 @@ pin_setting(const char *name, const char *value)
 							 GUC_ACTION_SAVE, true, 0, false);
 }
 
+/*
+ * Act as a role.  Restricted, because that role's own triggers may run: they
+ * must not leave anything behind that is executed later as the caller.
+ */
 static void
 become(Oid role)
 {
@@ -40,7 +44,8 @@ become(Oid role)
 
 	GetUserIdAndSecContext(&user, &security_context);
 	SetUserIdAndSecContext(role,
-						   security_context | SECURITY_LOCAL_USERID_CHANGE);
+						   security_context | SECURITY_LOCAL_USERID_CHANGE |
+						   SECURITY_RESTRICTED_OPERATION);
 }
 
 void

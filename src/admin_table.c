@@ -74,13 +74,14 @@ static const char column_definitions[] =
  * and expired messages, and on waiting ones.  catalog.c recognizes the indexes
  * by these columns.
  */
-static const struct SortList
+typedef struct SortList
 {
 	const char *name;
 	const char *key;
 	const char *due_key;
-}			sort_lists[] =
-{
+} SortList;
+
+static const SortList sort_lists[] = {
 	{"enq_time",
 		"queue_id, consumer_id, msgid",
 	"queue_id, consumer_id, due_at, msgid"},
@@ -123,7 +124,7 @@ normalize_word(const char *input)
 	return result;
 }
 
-static const struct SortList *
+static const SortList *
 find_sort_list(const char *sort_list)
 {
 	char	   *word = normalize_word(sort_list == NULL ? "enq_time" :
@@ -282,7 +283,7 @@ static Oid
 make_partitioned_table(Oid schema, const char *name,
 					   const QueueTableSpec *spec)
 {
-	const struct SortList *sort = find_sort_list(spec->sort_list);
+	const SortList *sort = find_sort_list(spec->sort_list);
 	char	   *table = quote_qualified_identifier(get_namespace_name(schema),
 												   name);
 

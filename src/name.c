@@ -146,9 +146,9 @@ queue_name_derive(const char *prefix, const char *base, const char *suffix,
 	for (int i = 0; i < MAX_DERIVATIONS; i++)
 	{
 		char	   *mark = psprintf("_%08x", hash + i);
-		int			room = NAMEDATALEN - 1 - strlen(prefix) - strlen(mark) -
-			strlen(suffix);
-		int			length = pg_mbcliplen(base, strlen(base), room);
+		int			taken = strlen(prefix) + strlen(mark) + strlen(suffix);
+		int			length = pg_mbcliplen(base, strlen(base),
+										  NAMEDATALEN - 1 - taken);
 		char	   *name = psprintf("%s%.*s%s%s", prefix, length, base, mark,
 									suffix);
 
@@ -168,7 +168,6 @@ queue_name_qualified(Oid relid)
 
 	if (name == NULL)
 		elog(ERROR, "relation with OID %u does not exist", relid);
-	return quote_qualified_identifier(
-									  get_namespace_name(get_rel_namespace(relid)),
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
 									  name);
 }
