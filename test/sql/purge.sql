@@ -23,7 +23,7 @@ SELECT queue, user_data, msg_state FROM aq$u_qt ORDER BY enq_time;
 -- a condition over the columns of aq$<queue_table>, qtview, and the queue's own
 SELECT queue.purge_queue_table('u_qt', $$qtview.msg_state = 'EXPIRED'$$);
 SELECT queue.purge_queue_table('u_qt', $$msg_state = 'PROCESSED' AND user_data = 'processed'$$);
-SELECT queue.purge_queue_table('u_qt', $$queue = 'u2'::regclass$$);
+SELECT queue.purge_queue_table('u_qt', $$queue = 'u2'$$);
 SELECT queue.purge_queue_table('u_qt', 'priority > 100');
 SELECT queue.purge_queue_table('u_qt', 'NULL');
 SELECT queue, user_data, msg_state FROM aq$u_qt ORDER BY enq_time;
