@@ -1329,7 +1329,9 @@ queue_catalog_table_of_leaf(Oid relid)
 		CacheEntry *entry = hash_search(table_cache, &dependent->queue_table,
 										HASH_FIND, NULL);
 
-		if (entry != NULL && entry->valid)
+		if (entry != NULL && entry->valid &&
+			queue_catalog_classify_leaf(&entry->item->u.table, relid, &state,
+										&segment))
 			return dependent->queue_table;
 	}
 
