@@ -78,7 +78,8 @@ REGRESS = \
 	sort_lists \
 	timing \
 	transactions \
-	view_dml
+	view_dml \
+	readme
 
 ISOLATION = \
 	abort_during_scan \
