@@ -155,7 +155,7 @@ EXTRA_CLEAN = $(DATA_built) build tmp_check tmp_check_regress \
 
 ifdef QUEUE_DEBUG
 PG_CPPFLAGS += -DQUEUE_DEBUG -DUSE_ASSERT_CHECKING=1
-with_llvm = no
+override with_llvm = no
 endif
 ifdef QUEUE_WERROR
 PG_CFLAGS += -Wall -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare

@@ -5,7 +5,7 @@
 # Blank lines are left out, so the server's line numbers have to be mapped.
 demo_explain_error() {		# psql's errors, line numbers
 	local line
-	line=$(sed -n 's/^CONTEXT:  .*COPY line, line \([0-9]*\).*/\1/p' "$1" | head -n 1)
+	line=$(sed -n 's/.*COPY line, line \([0-9]*\).*/\1/p' "$1" | head -n 1)
 	if [ -n "$line" ]; then
 		queue_say "dev: line $(sed -n "${line}p" "$2") of the file is not" \
 			"JSON that PostgreSQL takes (one JSON value a line is wanted):"
