@@ -70,6 +70,9 @@ queue_admin_end(QueueAdminScope *scope)
 	AtEOXact_GUC(false, scope->guc_nest_level);
 }
 
+static char *format_command(const char *format, va_list *args, int *needed)
+			pg_attribute_printf(1, 0);
+
 static char *
 format_command(const char *format, va_list *args, int *needed)
 {
