@@ -134,9 +134,8 @@ my ($victim, $other) = (session($node), session($node));
 $victim->must('BEGIN');
 is(dequeue($victim, 'late', 1), '2', 'taken by the victim');
 enqueue($other, 'late', 3);
-kill 'KILL', $victim->backend_pid;
+kill_backend($node, $victim->backend_pid);
 ok($victim->query('SELECT 1')->{lost}, 'the victim is gone');
-$node->poll_query_until('postgres', 'SELECT true');
 is(join(',', drain_all($node, 'postgres', 'late')), '2,3', 'both are there');
 is(check_indexes($node, 'postgres'), '', 'amcheck is clean');
 

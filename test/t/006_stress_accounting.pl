@@ -47,6 +47,15 @@ for my $seed (@seeds)
 			account($name, $faults, @files);
 		}
 	}
+	# one consumer that rolls nothing back: the order of each session is whole
+	for my $sort_list (@sort_lists)
+	{
+		my $name = sprintf 's%d_one_%d', $seed, ++$number;
+		my @files = play($name, $sort_list, 'calm', $seed * 10 + $number,
+			$seconds / 2, one_consumer => 1);
+		drain($name);
+		account($name, 'calm', @files);
+	}
 	is(check_indexes($node, 'postgres'), '', 'amcheck is clean');
 }
 

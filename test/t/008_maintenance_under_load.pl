@@ -53,7 +53,7 @@ SQL
 	return @list;
 }
 
-my @files = play($name, 'priority,enq_time', 'calm', $seed, $seconds, sub {
+my @files = play($name, 'priority,enq_time', 'calm', $seed, $seconds, meanwhile => sub {
 		@todo = commands() if @todo == 0;
 		my $command = shift @todo;
 		# it must not stand in the way for long, or the load does not run

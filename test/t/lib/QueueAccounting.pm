@@ -25,12 +25,20 @@ sub referee
 
 # -- running -------------------------------------------------------------------
 
-# Ask the server; undef while it is down.
+# Ask the server, by a session of our own; undef while it is down.
+my $asking;
 sub ask
 {
 	my ($sql) = @_;
-	my ($rc, $out) = $node->psql('postgres', $sql);
-	return $rc == 0 ? $out : undef;
+
+	$asking ||= session($node, lazy => 1);
+	if (!$asking->is_open)
+	{
+		$asking->open or return undef;
+	}
+	my $result = $asking->query($sql);
+	return undef if $result->{lost} || $result->{state} ne '00000';
+	return join "\n", @{ $result->{rows} };
 }
 
 sub backends
@@ -53,11 +61,12 @@ sub sweep_prepared
 }
 
 # One round: all sessions on the queues of one table.  faults is calm,
-# terminate or kill; meanwhile, if given, is called again and again until the
-# time is over.  Returns the history files.
+# terminate or kill.  Options: meanwhile is called again and again until the
+# time is over; with one_consumer session 1 only takes and the others only
+# send.  Returns the history files.
 sub play
 {
-	my ($name, $sort_list, $faults, $seed, $duration, $meanwhile) = @_;
+	my ($name, $sort_list, $faults, $seed, $duration, %option) = @_;
 	$node->safe_psql('postgres', QueueStress::create_queues($name, $sort_list));
 	my $until = time + $duration;
 	my (@children, @files);
@@ -74,7 +83,9 @@ sub play
 				QueueStress::worker(
 					id => $id, seed => $seed * 100 + $id, node => $node,
 					name => $name, until => $until, history => $file,
-					prepare => 1);
+					prepare => 1,
+					role => !$option{one_consumer} ? 'any'
+					  : $id == 1 ? 'consumer' : 'producer');
 				1;
 			};
 			print STDERR "session $id: $@" unless $done;
@@ -90,7 +101,7 @@ sub play
 	my $hit = 0;
 	while (time < $until)
 	{
-		$meanwhile ? $meanwhile->() : sleep 0.05;
+		$option{meanwhile} ? $option{meanwhile}->() : sleep 0.05;
 		sweep_prepared(300);
 		next if $faults eq 'calm' || time < $next;
 		my ($whom, $how, $when) = @{ shift @plan };
@@ -98,7 +109,7 @@ sub play
 		$next = time + ($faults eq 'kill' ? 1.5 + 2 * $when : 0.1 + 0.3 * $when);
 		next unless @pids;
 		my $pid = $pids[ $whom * @pids ];
-		if ($faults eq 'kill' && $how < 0.5) { kill 'KILL', $pid; }
+		if ($faults eq 'kill' && $how < 0.5) { kill_backend($node, $pid); }
 		elsif ($how < 0.75) { ask("SELECT pg_terminate_backend($pid)"); }
 		else { ask("SELECT pg_cancel_backend($pid)"); }
 		$hit++;

@@ -62,6 +62,7 @@ sub open
 
 sub backend_pid { return $_[0]->{backend_pid}; }
 sub is_lost { return $_[0]->{lost}; }
+sub is_open { return $_[0]->{pid} ? 1 : 0; }
 
 # Send SQL (whole statements); the answer is read by receive().
 sub send
@@ -69,10 +70,11 @@ sub send
 	my ($self, $sql) = @_;
 	local $SIG{PIPE} = 'IGNORE';
 
+	# a lost session answers so, again and again
+	return if $self->{lost};
 	$sql =~ s/;?\s*$/;/;
 	print { $self->{in} }
-	  "$sql\n\\echo $MESSAGE :LAST_ERROR_MESSAGE\n\\echo $END :SQLSTATE\n"
-	  or $self->{lost} = 1;
+	  "$sql\n\\echo $MESSAGE :LAST_ERROR_MESSAGE\n\\echo $END :SQLSTATE\n";
 }
 
 # Has an answer arrived?
@@ -91,6 +93,7 @@ sub receive
 	my $select = IO::Select->new($self->{out});
 	my $deadline = time + $self->{timeout};
 
+	return lost_answer() if $self->{lost};
 	while ($self->{buffer} !~ /^\Q$END\E \S*\n/m)
 	{
 		die "no answer within $self->{timeout} s" if time > $deadline;
@@ -101,7 +104,7 @@ sub receive
 		{
 			$self->{lost} = 1;
 			$self->reap;
-			return { rows => [], state => '08006', message => 'lost', lost => 1 };
+			return lost_answer();
 		}
 	}
 	$self->{buffer} =~
@@ -114,6 +117,11 @@ sub receive
 		state => $state,
 		message => $state eq '00000' ? '' : $message
 	};
+}
+
+sub lost_answer
+{
+	return { rows => [], state => '08006', message => 'lost', lost => 1 };
 }
 
 sub query

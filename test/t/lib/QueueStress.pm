@@ -86,8 +86,8 @@ SQL
 # -- the worker -----------------------------------------------------------------
 
 # Make transactions until the time is over.  Options: id, seed, node, name (of
-# the round), until, history (file name), prepare (allowed).  Runs in a process
-# of its own; returns nothing.
+# the round), until, history (file name), prepare (allowed), role (any,
+# producer or consumer).  Runs in a process of its own; returns nothing.
 sub worker
 {
 	my (%option) = @_;
@@ -158,6 +158,13 @@ sub transaction
 	my @steps = map { plan_step() } 1 .. 1 + int rand 4;
 	my $end = rand;
 	my $prepared_end = rand;
+	if ($self->{role} ne 'any')
+	{
+		# one that only sends, and may roll back, or one that only takes
+		narrow_step($self->{role}, $_) for @steps;
+		$isolation = 'READ COMMITTED' if $self->{role} eq 'consumer';
+		$end = $self->{role} eq 'consumer' ? 0 : $end * 0.9;
+	}
 	my $n = ++$self->{n};
 	my $known = 'fail';
 	$self->{prepared} = $end > 0.92 && $self->{prepare} ? 1 : 0;
@@ -229,6 +236,20 @@ sub plan_step
 	return \%step;
 }
 
+sub narrow_step
+{
+	my ($role, $step) = @_;
+
+	if ($role eq 'consumer')
+	{
+		$step->{kind} = 0.43 + $step->{kind} * 0.34;
+		$step->{savepoint} = 0;
+		return;
+	}
+	$step->{kind} *= 0.36;
+	$step->{delay} = $step->{expiration} = 0;
+}
+
 # A step, perhaps within a savepoint that is released or rolled back to.
 sub step
 {
@@ -267,7 +288,7 @@ sub act
 	my $kind = $step->{kind};
 
 	# many waiting already: take rather than send
-	$kind = 0.4 + 0.6 * $kind if $self->{backlog} > 200;
+	$kind = 0.4 + 0.6 * $kind if $self->{backlog} > 200 && $self->{role} eq 'any';
 	if    ($kind < 0.12) { send_one($self, $queue, $step); }
 	elsif ($kind < 0.22) { send_array($self, $queue, $step); }
 	elsif ($kind < 0.32) { send_insert($self, $queue, $step); }

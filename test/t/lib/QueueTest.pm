@@ -11,7 +11,8 @@ use PostgreSQL::Test::Utils;
 use QueueSession;
 
 our @EXPORT = qw(new_queue_node queue_conf digest_messages digest_catalog
-  create_all_states sqlstate_of session leaf_indexes check_indexes drain_all);
+  create_all_states sqlstate_of session leaf_indexes check_indexes drain_all
+  kill_backend);
 
 # Settings that every server of these tests needs.
 sub queue_conf
@@ -133,6 +134,19 @@ SELECT count(queue.enqueue('$queue', jsonb_build_object('n', 300 + i),
                            delay => '1 hour'))
   FROM generate_series(1, 4) i;
 SQL
+}
+
+# kill -9 a backend, and wait until the server has started itself anew.
+sub kill_backend
+{
+	my ($node, $pid) = @_;
+	my $witness = session($node);
+
+	kill 'KILL', $pid;
+	# the postmaster ends all sessions when it has noticed
+	1 until $witness->query('SELECT pg_sleep(0.01)')->{lost};
+	$node->poll_query_until('postgres', 'SELECT true')
+	  or die 'the server does not come back';
 }
 
 # Every btree index of the leaves of all queue tables.
