@@ -23,7 +23,7 @@ queue_fail() { queue_say "dev: $*"; exit 1; }
 queue_as_user() {
 	(
 		cd "$QUEUE_WORK" || exit 1
-		export HOME=$QUEUE_WORK
+		export HOME=$QUEUE_WORK TMPDIR=$QUEUE_WORK
 		if [ -n "$QUEUE_USER" ]; then
 			exec runuser -u "$QUEUE_USER" -- "$@"
 		else
