@@ -68,7 +68,7 @@
 #include "queue.h"
 
 /* how often a build is repeated because something changed during it */
-#define MAX_BUILD_ATTEMPTS	10
+#define MAX_BUILD_ATTEMPTS	3
 
 /* how many columns the longest of our index keys has */
 #define MAX_KEY_COLUMNS		5
