@@ -31,6 +31,7 @@ OBJS = \
 	src/message_store.o \
 	src/admin_sql.o \
 	src/admin_table.o \
+	src/admin_purge.o \
 	src/admin_view.o \
 	src/admin_adopt.o \
 	src/admin.o \

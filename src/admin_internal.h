@@ -48,6 +48,7 @@ extern char *queue_admin_parse_sort_list(const char *sort_list);
 extern Oid	queue_admin_make_table(Oid schema, const char *name, Oid owner,
 								   const QueueTableSpec *spec);
 extern void queue_admin_check_spec(const QueueTableSpec *spec);
+extern Oid	queue_admin_check_table(Oid queue_table);
 
 /* Views that are queues of the table; the rows may be stale. */
 extern List *queue_admin_queues_of(Oid queue_table, bool with_default);
@@ -57,7 +58,8 @@ extern void queue_admin_append_queue_view(StringInfo sql, const char *view,
 										  Oid queue_table, int32 id,
 										  bool is_exception);
 extern void queue_admin_append_table_columns(StringInfo sql,
-											 Oid queue_table);
+											 Oid queue_table, bool raw_names);
+extern void queue_admin_append_names(StringInfo sql);
 extern void queue_admin_append_message_columns(StringInfo sql);
 
 #endif							/* QUEUE_ADMIN_INTERNAL_H */

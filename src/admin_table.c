@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * admin_table.c
- *	  Create, alter, purge and drop queue tables.
+ *	  Create, alter and drop queue tables.
  *
  * A queue table is one partitioned table, by state, with its busy states
  * partitioned once more into rings of segments.  It is an ordinary table of
@@ -18,13 +18,9 @@
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
-#include "nodes/parsenodes.h"
-#include "parser/parser.h"
 #include "storage/lmgr.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 #include "acl.h"
@@ -315,7 +311,7 @@ make_message_view(Oid queue_table, Oid schema, const char *name)
 												queue_name_derive("aq$", name,
 																  "",
 																  schema)));
-	queue_admin_append_table_columns(&sql, queue_table);
+	queue_admin_append_table_columns(&sql, queue_table, false);
 	appendStringInfo(&sql, " FROM %s m", queue_name_qualified(queue_table));
 	queue_admin_run("%s", sql.data);
 }
@@ -419,8 +415,8 @@ queue_admin_create_table(const char *queue_table, const QueueTableSpec *spec)
  * The queue table's owner, when the caller may administer it.  Does not need
  * its columns and leaves to be sound.
  */
-static Oid
-check_table(Oid queue_table)
+Oid
+queue_admin_check_table(Oid queue_table)
 {
 	HeapTuple	tuple;
 	Oid			owner;
@@ -452,7 +448,7 @@ queue_admin_alter_table(Oid queue_table, const char *comment)
 	Oid			types[] = {OIDOID, TEXTOID};
 	Datum		values[2];
 
-	(void) check_table(queue_table);
+	(void) queue_admin_check_table(queue_table);
 	if (comment == NULL)
 		return;
 	queue_admin_begin(&scope, GetUserId());
@@ -582,7 +578,7 @@ void
 queue_admin_drop_table(Oid queue_table, bool force)
 {
 	QueueAdminScope scope;
-	Oid			owner = check_table(queue_table);
+	Oid			owner = queue_admin_check_table(queue_table);
 	List	   *queues;
 	ListCell   *cell;
 
@@ -593,7 +589,7 @@ queue_admin_drop_table(Oid queue_table, bool force)
 		LockRelationOid(lfirst_oid(cell), AccessExclusiveLock);
 	LockRelationOid(queue_table, AccessExclusiveLock);
 	/* once more: somebody may have made a queue or dropped one meanwhile */
-	(void) check_table(queue_table);
+	(void) queue_admin_check_table(queue_table);
 	if (!force)
 		check_no_queues(queue_table);
 	queues = queue_admin_queues_of(queue_table, true);
@@ -606,109 +602,4 @@ queue_admin_drop_table(Oid queue_table, bool force)
 	(void) queue_admin_run_catalog_oid("DELETE FROM queue.queue_table"
 									   " WHERE relation = $1", queue_table);
 	queue_admin_end(&scope);
-}
-
-/* -------------------------------------------------------------------------
- * Purge
- * -------------------------------------------------------------------------
- */
-
-/*
- * ERROR unless the condition is one expression: it will stand in a query in
- * parentheses and must not end them.
- */
-static void
-check_condition(const char *condition)
-{
-	List	   *statements;
-	SelectStmt *select;
-
-	statements = raw_parser(condition, RAW_PARSE_PLPGSQL_EXPR);
-	if (list_length(statements) == 1)
-	{
-		select = (SelectStmt *) linitial_node(RawStmt, statements)->stmt;
-		if (IsA(select, SelectStmt) && select->op == SETOP_NONE &&
-			list_length(select->targetList) == 1 &&
-			linitial_node(ResTarget, select->targetList)->name == NULL &&
-			select->distinctClause == NIL && select->intoClause == NULL &&
-			select->fromClause == NIL && select->whereClause == NULL &&
-			select->groupClause == NIL && select->havingClause == NULL &&
-			select->windowClause == NIL && select->valuesLists == NIL &&
-			select->sortClause == NIL && select->limitOffset == NULL &&
-			select->limitCount == NULL && select->lockingClause == NIL &&
-			select->withClause == NULL)
-			return;
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_SYNTAX_ERROR),
-			 errmsg("condition is not a single expression: \"%s\"",
-					condition),
-			 errhint("A condition is what could stand behind WHERE, such as \"priority > 5 AND queue = 'orders'\".")));
-}
-
-static char *
-purge_command(Oid queue_table, const char *condition)
-{
-	StringInfoData sql;
-	char	   *table = queue_name_qualified(queue_table);
-
-	initStringInfo(&sql);
-	appendStringInfoString(&sql,
-						   "WITH picked AS MATERIALIZED ("
-						   "SELECT qtview._table, qtview._row FROM (SELECT"
-						   " m.tableoid AS _table, m.ctid AS _row, ");
-	queue_admin_append_table_columns(&sql, queue_table);
-	appendStringInfoString(&sql, ", ");
-	queue_admin_append_message_columns(&sql);
-	appendStringInfo(&sql, " FROM %s m) qtview", table);
-	if (condition != NULL)
-		appendStringInfo(&sql, " WHERE (\n%s\n)", condition);
-	appendStringInfo(&sql,
-					 " FOR UPDATE OF qtview SKIP LOCKED)"
-					 " DELETE FROM %s m USING picked p"
-					 " WHERE m.tableoid OPERATOR(pg_catalog.=) p._table"
-					 " AND m.ctid OPERATOR(pg_catalog.=) p._row", table);
-	return sql.data;
-}
-
-/*
- * Delete messages in any state; those that somebody has dequeued or locked
- * are passed over.  The condition is the caller's, so it runs with the
- * caller's rights and search_path; the rest is done as the table's owner.
- */
-int64
-queue_admin_purge_table(Oid queue_table, const char *condition)
-{
-	QueueAdminScope scope;
-	Oid			owner = check_table(queue_table);
-	bool		as_owner = (condition == NULL ||
-							!has_privs_of_role(GetUserId(), owner));
-	char	   *command;
-	int			result;
-	int64		count;
-
-	if (condition != NULL)
-		check_condition(condition);
-	if (condition != NULL && as_owner)
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied to purge queue table \"%s\" with a condition",
-						queue_catalog_name(queue_table)),
-				 errdetail("A condition runs with the rights of its caller, who must be able to read the messages."),
-				 errhint("Ask its owner, or purge it without a condition.")));
-
-	command = purge_command(queue_table, condition);
-	if (as_owner)
-		queue_admin_begin(&scope, owner);
-	else if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "SPI_connect failed");
-	result = SPI_execute(command, false, 0);
-	if (result != SPI_OK_DELETE)
-		elog(ERROR, "SPI_execute failed: %s", SPI_result_code_string(result));
-	count = SPI_processed;
-	if (as_owner)
-		queue_admin_end(&scope);
-	else
-		SPI_finish();
-	return count;
 }

@@ -79,54 +79,75 @@ queue_lookup(const char *result, Oid queue_table, const char *condition)
  * The columns of aq$<queue_table>: Oracle's, by their names.  Subselects
  * rather than joins, so that nothing is looked up for a column that is not
  * asked for, and rows can be locked through them.
+ *
+ * How a queue's name is written depends on search_path.  raw_names: leave
+ * that to a later statement, queue_admin_append_names(), which runs with
+ * another one.
  */
 void
-queue_admin_append_table_columns(StringInfo sql, Oid queue_table)
+queue_admin_append_table_columns(StringInfo sql, Oid queue_table,
+								 bool raw_names)
 {
-	const char *is_default = "q.is_default_exception";
-	const char *is_original = "q.id = m.original_queue_id";
+	char	   *current = queue_lookup("q.view", queue_table,
+									   "q.id = m.queue_id");
+	char	   *original = queue_lookup("q.view", queue_table,
+										"q.id = m.original_queue_id");
+	char	   *exception = queue_lookup("q.view", queue_table,
+										 "q.is_default_exception");
+	const char *owner_name = "pg_catalog.pg_get_userbyid(c.relowner)::text";
 
-	appendStringInfo(sql,
-					 "%s AS queue,"
-					 " m.msgid AS msg_id,"
-					 " m.correlation AS corr_id,"
-					 " m.priority AS msg_priority,"
-					 " CASE m.state WHEN 0 THEN 'READY' WHEN 1 THEN 'WAIT'"
-					 " WHEN 2 THEN 'PROCESSED' WHEN 3 THEN 'EXPIRED' END"
-					 " AS msg_state,"
-					 " m.due_at AS delay,"
-					 " m.due_at AS delay_timestamp,"
-					 " m.expires_at - coalesce(m.due_at,"
-					 " queue.enq_time(m.msgid)) AS expiration,"
-					 " queue.enq_time(m.msgid) AS enq_time,"
-					 " queue.enq_time(m.msgid) AS enq_timestamp,"
-					 " m.enq_user AS enq_user_id,"
-					 " m.enq_xid::text AS enq_txn_id,"
-					 " m.deq_time,"
-					 " m.deq_time AS deq_timestamp,"
-					 " m.deq_user AS deq_user_id,"
-					 " m.deq_xid::text AS deq_txn_id,"
-					 " m.retry_count,",
-					 queue_lookup("q.view::text", queue_table,
-								  "q.id = m.queue_id"));
+	if (raw_names)
+		appendStringInfo(sql,
+						 "%s AS _queue,"
+						 " CASE WHEN m.state = 3 THEN %s END AS _original,"
+						 " CASE WHEN m.state <> 3 THEN %s END AS _default,"
+						 " CASE WHEN m.state <> 3 THEN m.exception_queue END"
+						 " AS _exception, ",
+						 current, original, exception);
+	else
+		appendStringInfo(sql, "%s::text AS queue, ", current);
+	appendStringInfoString(sql,
+						   "m.msgid AS msg_id,"
+						   " m.correlation AS corr_id,"
+						   " m.priority AS msg_priority,"
+						   " CASE m.state WHEN 0 THEN 'READY' WHEN 1 THEN 'WAIT'"
+						   " WHEN 2 THEN 'PROCESSED' WHEN 3 THEN 'EXPIRED' END"
+						   " AS msg_state,"
+						   " m.due_at AS delay,"
+						   " m.due_at AS delay_timestamp,"
+						   " m.expires_at - coalesce(m.due_at,"
+						   " queue.enq_time(m.msgid)) AS expiration,"
+						   " queue.enq_time(m.msgid) AS enq_time,"
+						   " queue.enq_time(m.msgid) AS enq_timestamp,"
+						   " m.enq_user AS enq_user_id,"
+						   " m.enq_xid::text AS enq_txn_id,"
+						   " m.deq_time,"
+						   " m.deq_time AS deq_timestamp,"
+						   " m.deq_user AS deq_user_id,"
+						   " m.deq_xid::text AS deq_txn_id,"
+						   " m.retry_count,");
 	appendStringInfo(sql,
 					 " CASE WHEN m.state <> 3 THEN"
 					 " CASE WHEN m.exception_queue IS NULL THEN %s"
 					 " ELSE (SELECT pg_catalog.pg_get_userbyid(c.relowner)::text"
 					 " FROM pg_catalog.pg_class c WHERE c.oid ="
 					 " pg_catalog.to_regclass(m.exception_queue)::oid)"
-					 " END END AS exception_queue_owner,"
-					 " CASE WHEN m.state <> 3 THEN"
-					 " coalesce(m.exception_queue, %s) END"
-					 " AS exception_queue,"
-					 " m.payload AS user_data,"
-					 " m.original_msgid,",
-					 queue_lookup("pg_catalog.pg_get_userbyid(c.relowner)::text",
-								  queue_table, is_default),
-					 queue_lookup("q.view::text", queue_table, is_default));
+					 " END END AS exception_queue_owner,",
+					 queue_lookup(owner_name, queue_table,
+								  "q.is_default_exception"));
+	if (!raw_names)
+		appendStringInfo(sql,
+						 " CASE WHEN m.state <> 3 THEN"
+						 " coalesce(m.exception_queue, %s::text) END"
+						 " AS exception_queue,",
+						 exception);
+	appendStringInfoString(sql, " m.payload AS user_data, m.original_msgid,");
+	if (!raw_names)
+		appendStringInfo(sql,
+						 " CASE WHEN m.state = 3 THEN %s::text END"
+						 " AS original_queue_name,",
+						 original);
 	appendStringInfo(sql,
-					 " CASE WHEN m.state = 3 THEN %s END"
-					 " AS original_queue_name,"
 					 " CASE WHEN m.state = 3 THEN %s END"
 					 " AS original_queue_owner,"
 					 " m.expiration_reason,"
@@ -134,9 +155,20 @@ queue_admin_append_table_columns(StringInfo sql, Oid queue_table)
 					 " m.sender_address,"
 					 " m.sender_protocol,"
 					 " m.properties",
-					 queue_lookup("q.view::text", queue_table, is_original),
-					 queue_lookup("pg_catalog.pg_get_userbyid(c.relowner)::text",
-								  queue_table, is_original));
+					 queue_lookup(owner_name, queue_table,
+								  "q.id = m.original_queue_id"));
+}
+
+/* What raw_names has left out; m is the rows from there. */
+void
+queue_admin_append_names(StringInfo sql)
+{
+	appendStringInfoString(sql,
+						   "m._queue::pg_catalog.text AS queue,"
+						   " coalesce(m._exception,"
+						   " m._default::pg_catalog.text) AS exception_queue,"
+						   " m._original::pg_catalog.text"
+						   " AS original_queue_name");
 }
 
 /*

@@ -124,7 +124,8 @@ SELECT is((SELECT array_agg(attname::text ORDER BY attnum) FROM pg_attribute
 		'expiration', 'enq_time', 'enq_timestamp', 'enq_user_id', 'enq_txn_id', 'deq_time',
 		'deq_timestamp', 'deq_user_id', 'deq_txn_id', 'retry_count', 'exception_queue_owner',
 		'exception_queue', 'user_data', 'original_msgid', 'original_queue_name',
-		'original_queue_owner', 'expiration_reason'], 'columns of the view of all messages');
+		'original_queue_owner', 'expiration_reason', 'sender_name', 'sender_address',
+		'sender_protocol', 'properties'], 'columns of the view of all messages');
 SELECT is((SELECT count(*) FROM pg_depend WHERE deptype = 'e'
 		AND objid IN (SELECT relid FROM pg_partition_tree('contract_q_qt'))), 0::bigint,
 	'a queue table is no member of the extension: it is dumped');
