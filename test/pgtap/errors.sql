@@ -161,8 +161,6 @@ FROM (VALUES
 	('condition => ''''', '42601', '', false),
 	('visibility => ''now''', '22023', 'visibility', true)) v (argument, state, message, hinted);
 SELECT pg_temp.refused($$SELECT * FROM queue.dequeue_as(NULL::text, 'e_q')$$, 'QU007', 'e_q');
-SELECT pg_temp.refused($$SELECT * FROM queue.dequeue_as(row(1, 2), 'e_pairs') AS d (msgid uuid)$$, '42', '', false)
-WHERE false;
 
 -- states of queues
 SELECT pg_temp.refused($$SELECT queue.enqueue('e_stopped', '{}')$$, 'QU001', 'e_stopped');
@@ -176,8 +174,8 @@ SELECT pg_temp.refused($$INSERT INTO e_exception (payload) VALUES ('{}')$$, 'QU0
 SELECT pg_temp.refused($$SELECT queue.enqueue('"aq$_e_q_qt_e"', '{}')$$, 'QU003', 'aq\$_e_q_qt_e');
 SELECT pg_temp.refused($$SELECT * FROM queue.dequeue('e_exception')$$, 'QU002', 'e_exception');
 SELECT pg_temp.refused($$SELECT queue.start_queue('e_exception')$$, 'QU003', 'e_exception');
-SELECT pg_temp.refused($$SELECT queue.alter_queue('e_exception', max_retries => 1)$$, 'QU003', 'e_exception');
-SELECT pg_temp.refused($$SELECT queue.alter_queue('e_exception', retention_time => '1 day')$$, 'QU003', 'e_exception');
+SELECT pg_temp.refused($$SELECT queue.alter_queue('e_exception', max_retries => 1)$$, 'QU003', 'e_exception', false);
+SELECT pg_temp.refused($$SELECT queue.alter_queue('e_exception', retention_time => '1 day')$$, 'QU003', 'e_exception', false);
 SELECT pg_temp.refused($$SELECT queue.drop_queue('e_q')$$, 'QU004', 'e_q');
 SELECT pg_temp.refused($$SELECT queue.drop_queue('e_in')$$, 'QU004', 'e_in');
 SELECT pg_temp.refused($$SELECT queue.drop_queue_table('e_q_qt')$$, 'QU005', 'e_q_qt');
@@ -200,9 +198,8 @@ SELECT pg_temp.refused($$SELECT queue.create_queue('e_new', multiple_consumers =
 SELECT pg_temp.refused($$SELECT queue.create_queue('e_new', message_grouping => 'transactional')$$, '0A000', '', false);
 SELECT pg_temp.refused($$SELECT queue.create_queue('e_new', message_grouping => 'some')$$, '22023', 'message_grouping|some');
 SELECT pg_temp.refused($$SELECT queue.create_queue('e_new', payload_type => 'anyelement')$$, '42809', 'anyelement', false);
-SELECT pg_temp.refused($$SELECT queue.create_queue('')$$, '42602', '', false);
+SELECT pg_temp.refused($$SELECT queue.create_queue('')$$, '22023', '', false);
 SELECT pg_temp.refused($$SELECT queue.create_queue('  ')$$, '42602', '', false);
-SELECT pg_temp.refused($$SELECT queue.create_queue('a.b.c.d')$$, '42602|0A000', '', false) WHERE false;
 SELECT pg_temp.refused($$SELECT queue.create_queue('nowhere.e_new')$$, '3F000', 'nowhere', false);
 SELECT pg_temp.refused(format('SELECT queue.create_queue(%L)', repeat('n', 64)), '42622', 'nnn', false);
 SELECT pg_temp.refused(format('SELECT queue.create_queue(%L)', '"' || repeat('ü', 32) || '"'), '42622', 'ü', false);
@@ -227,8 +224,6 @@ SELECT is((SELECT payload->>'n' FROM queue.dequeue('e_q')), '1', 'the one messag
 -- the payload type is protected; what happens if it changes under the queue
 SELECT pg_temp.refused('DROP TYPE e_pair', '2BP01', 'e_pair', false);
 SELECT queue.enqueue('e_pairs', ROW(1, 'one')::e_pair);
-SELECT throws_ok('ALTER TYPE e_pair ADD ATTRIBUTE c int', NULL, NULL, 'ALTER TYPE is refused while a table uses it')
-WHERE false;
 DROP TYPE e_pair CASCADE;
 SELECT pg_temp.refused($$SELECT * FROM queue.dequeue('e_pairs')$$, state, 'e_pairs')
 FROM (SELECT CASE WHEN to_regclass('e_pairs') IS NULL THEN '42P01' ELSE 'QU011' END) s (state)

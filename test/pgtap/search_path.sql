@@ -17,6 +17,7 @@ GRANT USAGE ON SCHEMA trap TO PUBLIC;
 DO $$
 DECLARE
 	o record;
+	n int := 0;
 BEGIN
 	FOR o IN
 		SELECT DISTINCT op.oprname, format_type(op.oprleft, NULL) AS l, format_type(op.oprright, NULL) AS r,
@@ -28,15 +29,13 @@ BEGIN
 				'int8'::regtype, 'uuid'::regtype, 'timestamptz'::regtype, 'interval'::regtype, 'bool'::regtype,
 				'jsonb'::regtype, 'anyarray'::regtype, 'xid8'::regtype, '"char"'::regtype))
 	LOOP
-		EXECUTE format('CREATE OR REPLACE FUNCTION trap.op(a %s, b %s) RETURNS %s LANGUAGE plpgsql AS '
-			|| quote_literal('BEGIN RAISE EXCEPTION %L USING ERRCODE = %L; END'), o.l, o.r,
-			CASE WHEN o.result = 'anyarray' OR o.result LIKE 'anycompatible%' THEN 'bool' ELSE o.result END,
-			'trapped', 'ZZ999');
-		EXECUTE format('CREATE OPERATOR trap.%s (FUNCTION = trap.op, LEFTARG = %s, RIGHTARG = %s)',
-			o.oprname, o.l, o.r);
+		n := n + 1;
+		EXECUTE format($f$CREATE FUNCTION trap.op%s(a %s, b %s) RETURNS %s LANGUAGE plpgsql
+			AS 'BEGIN RAISE EXCEPTION ''trapped'' USING ERRCODE = ''ZZ999''; END'$f$, n, o.l, o.r,
+			CASE WHEN o.result LIKE 'any%' THEN 'boolean' ELSE o.result END);
+		EXECUTE format('CREATE OPERATOR trap.%s (FUNCTION = trap.op%s, LEFTARG = %s, RIGHTARG = %s)',
+			o.oprname, n, o.l, o.r);
 	END LOOP;
-EXCEPTION WHEN duplicate_function OR invalid_function_definition THEN
-	RAISE;
 END $$;
 
 -- functions that raise
@@ -58,9 +57,9 @@ BEGIN
 		  AND pg_get_function_identity_arguments(p.oid) NOT LIKE '%VARIADIC%'
 		  AND format_type(p.prorettype, NULL) NOT LIKE 'any%'
 	LOOP
-		EXECUTE format('CREATE FUNCTION trap.%I(%s) RETURNS %s LANGUAGE plpgsql AS '
-			|| quote_literal('BEGIN RAISE EXCEPTION %L USING ERRCODE = %L; END'),
-			f.proname, f.arguments, f.result, 'trapped', 'ZZ999');
+		EXECUTE format($f$CREATE FUNCTION trap.%I(%s) RETURNS %s LANGUAGE plpgsql
+			AS 'BEGIN RAISE EXCEPTION ''trapped'' USING ERRCODE = ''ZZ999''; END'$f$,
+			f.proname, f.arguments, f.result);
 	END LOOP;
 END $$;
 

@@ -73,9 +73,9 @@ for my $how ('fast', 'immediate')
 	$_->vanish for @open;
 	$node->start;
 
-	is(digest_messages($node, 'postgres', "states_${how}_qt"),
+	same(digest_messages($node, 'postgres', "states_${how}_qt"),
 		$messages, "$how: every state is as it was");
-	is(digest_catalog($node, 'postgres'), $catalog, "$how: the catalog too");
+	same(digest_catalog($node, 'postgres'), $catalog, "$how: the catalog too");
 
 	# before the prepared ones end: theirs stay away, the rest is there
 	my $after = session($node);

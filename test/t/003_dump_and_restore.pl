@@ -54,7 +54,7 @@ CREATE ROLE browser LOGIN;
 GRANT CREATE ON SCHEMA public TO "Own Er";
 CREATE SCHEMA shop AUTHORIZATION "Own Er";
 CREATE TYPE shop."Addr ess" AS (street text, "ZIP code" int, tags text[]);
-CREATE DOMAIN shop.email AS text CHECK (VALUE LIKE '%@%');
+CREATE DOMAIN shop.mail AS text CHECK (VALUE LIKE '%@%');
 ALTER TYPE shop."Addr ess" OWNER TO "Own Er";
 SQL
 create_all_states($node, 'source', 'plain', 'plain_qt');
@@ -71,7 +71,7 @@ SELECT queue.create_queue('shop.yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy
 SELECT queue.start_queue('shop.yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy');
 SELECT queue.create_queue('shop.address', payload_type => 'shop."Addr ess"',
 	sort_list => 'commit_time', max_retries => NULL);
-SELECT queue.create_queue('shop.email', payload_type => 'shop.email',
+SELECT queue.create_queue('shop.email', payload_type => 'shop.mail',
 	sort_list => 'priority,commit_time', max_retries => 0);
 SELECT queue.create_queue_table('shop.many_qt');
 SELECT queue.create_queue('shop.many_a', 'shop.many_qt');
@@ -100,7 +100,7 @@ SELECT queue.enqueue('shop.yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy
 SELECT queue.enqueue('shop.address', ROW('Ä "s" street', 1, '{a,"b c",NULL}')::shop."Addr ess",
 	exception_queue => 'nowhere', reply_to => 'r');
 SELECT queue.enqueue('shop.address', ROW(NULL, NULL, NULL)::shop."Addr ess");
-SELECT queue.enqueue('shop.email', 'a@b'::shop.email, priority => 9);
+SELECT queue.enqueue('shop.email', 'a@b'::shop.mail, priority => 9);
 SELECT queue.enqueue('shop.email', 'c@d', priority => -9);
 SELECT queue.enqueue('shop.many_a', jsonb_build_object('n', i)) FROM generate_series(1, 300) i;
 SELECT queue.enqueue('shop.many_b', jsonb_build_object('n', i)) FROM generate_series(1, 300) i;
@@ -121,19 +121,19 @@ sub digest
 		$text .= "\n== $table\n" . digest_messages($node, $dbname, encode_utf8($table));
 	}
 	$text .= "\n== acl\n" . sql(<<'SQL', $dbname);
-SELECT c.oid::regclass, c.relkind, c.relowner::regrole, c.reloptions,
+SELECT c.oid::regclass::text, c.relkind, c.relowner::regrole, c.reloptions,
        (SELECT array_agg(a ORDER BY a::text) FROM unnest(c.relacl) a),
        obj_description(c.oid, 'pg_class')
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE n.nspname IN ('public', 'shop') ORDER BY 1, 2;
-SELECT tgrelid::regclass, tgname, tgenabled, tgtype, tgfoid::regproc, tgargs
+SELECT tgrelid::regclass::text, tgname, tgenabled, tgtype, tgfoid::regproc, tgargs
   FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
  WHERE c.relkind = 'v' OR c.relispartition ORDER BY 1, 2;
-SELECT c.oid::regclass, a.attname, a.attacl FROM pg_attribute a
+SELECT c.oid::regclass::text, a.attname, a.attacl FROM pg_attribute a
   JOIN pg_class c ON c.oid = a.attrelid
  WHERE a.attacl IS NOT NULL AND c.relnamespace IN ('public'::regnamespace, 'shop'::regnamespace)
  ORDER BY 1, 2;
-SELECT indexrelid::regclass, indrelid::regclass, indisvalid,
+SELECT indexrelid::regclass::text, indrelid::regclass, indisvalid,
        (SELECT inhparent::regclass FROM pg_inherits WHERE inhrelid = indexrelid)
   FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
  WHERE c.relnamespace IN ('public'::regnamespace, 'shop'::regnamespace) ORDER BY 1;
@@ -147,7 +147,7 @@ sub copy_works
 	my ($what, $dbname) = @_;
 	is(join(',', drain_all($node, $dbname, 'plain')), '3,6,9,1,4,7,10,2,5,8',
 		"$what: delivered by priority");
-	is( sql(q{SELECT d.payload."ZIP code" FROM queue.dequeue_as(
+	is( sql(q{SELECT (d.payload)."ZIP code" FROM queue.dequeue_as(
 			NULL::shop."Addr ess", 'shop.address', max_messages => 5) d}, $dbname),
 		"1\n", "$what: composites");
 	is( sql(q{SELECT payload #>> '{}' FROM queue.dequeue('shop.email', max_messages => 5)}, $dbname),
@@ -200,9 +200,9 @@ run_clean('pg_dump -Fd -j2', 'pg_dump', @server, '-Fd', '-j2', '-f', "$dir/dir",
 sql("CREATE DATABASE $_ TEMPLATE template0") for qw(plain custom parallel);
 run_clean('psql < plain', 'psql', @server, '-Xq', '-v', 'ON_ERROR_STOP=1',
 	'-o', '/dev/null', '-f', "$dir/plain.sql", 'plain');
-is(digest('plain'), $source, 'plain: all the same');
+same(digest('plain'), $source, 'plain: all the same');
 run_clean('pg_restore', 'pg_restore', @server, '-d', 'custom', "$dir/custom");
-is(digest('custom'), $source, 'custom: all the same');
+same(digest('custom'), $source, 'custom: all the same');
 for my $round (1 .. 3)
 {
 	# random failures show only now and then
@@ -210,7 +210,7 @@ for my $round (1 .. 3)
 	sql("CREATE DATABASE parallel TEMPLATE template0") if $round > 1;
 	run_clean("pg_restore -j3, round $round", 'pg_restore', @server, '-j3',
 		'-d', 'parallel', "$dir/dir");
-	is(digest('parallel'), $source, "parallel, round $round: all the same");
+	same(digest('parallel'), $source, "parallel, round $round: all the same");
 }
 # over a copy that has been used, and over itself
 copy_works('plain', 'plain');
@@ -221,7 +221,7 @@ for my $round (1, 2)
 {
 	run_clean("pg_restore --clean, round $round", 'pg_restore', @server, '--clean',
 		'--if-exists', '-d', 'custom', "$dir/custom");
-	is(digest('custom'), $source, "clean, round $round: all the same");
+	same(digest('custom'), $source, "clean, round $round: all the same");
 }
 copy_works('clean', 'custom');
 copy_works('parallel', 'parallel');
@@ -236,12 +236,18 @@ SELECT queue.create_queue('mine.b');
 SELECT queue.enqueue('mine.a', '{"n": 1}');
 SELECT queue.enqueue('mine.b', '{"n": 2}');
 SQL
-run_clean('pg_restore into a busy database', 'pg_restore', @server, '-d', 'busy', "$dir/custom");
+{
+	# the schema of the extension is there already, and pg_restore says so
+	my $err;
+	IPC::Run::run([ 'pg_restore', @server, '-d', 'busy', "$dir/custom" ], '2>', \$err);
+	my @errors = grep { /ERROR/ && !/schema "queue" already exists/ } split /\n/, $err;
+	is("@errors", '', 'pg_restore into a busy database');
+}
 my @mine = (drain_all($node, 'busy', 'mine.a'), drain_all($node, 'busy', 'mine.b'));
 is("@mine", '1 2', 'its own queues go on');
 sql(q{SELECT queue.drop_queue_table('mine.a_qt', true);
 	SELECT queue.drop_queue_table('mine.b_qt', true); DROP SCHEMA mine}, 'busy');
-is(digest('busy'), $source, 'busy: the restored ones are all the same');
+same(digest('busy'), $source, 'busy: the restored ones are all the same');
 copy_works('busy', 'busy');
 
 # -- part of a database, without the extension's rows -------------------------
@@ -271,11 +277,11 @@ for my $table (grep { /^shop/ } @tables)
 my $ignore = qr/"(?:created_at|comment|last_queue_id|enqueue_enabled|dequeue_enabled)": (?:"(?:[^"\\]|\\.)*"|\w+)/;
 my $shop = qq{relation::text LIKE 'shop.%'};
 my ($got, $want) = (digest_catalog($node, 'part', $shop), digest_catalog($node, 'source', $shop));
-for ($got, $want) { s/$ignore//g; s/^privilege.*\n?//mg; }
-is($got, $want, 'adopt: queue tables and queues with their settings');
+for ($got, $want) { s/$ignore//g; s/^privilege.*$//mg; s/\n+\z//; }
+same($got, $want, 'adopt: queue tables and queues with their settings');
 for my $table (grep { /^shop/ } @tables)
 {
-	is( digest_messages($node, 'part', encode_utf8($table)),
+	same( digest_messages($node, 'part', encode_utf8($table)),
 		digest_messages($node, 'source', encode_utf8($table)), encode_utf8("adopt: messages of $table"));
 }
 sql("SELECT queue.start_queue('shop.many_a')", 'part');
@@ -314,8 +320,8 @@ SQL
 run_clean('pg_dump by the owner', 'pg_dump', @server, '-U', 'Own Er', '-Fc', '-f', "$dir/own", 'own');
 sql('CREATE DATABASE own2 TEMPLATE template0');
 run_clean('restored by a superuser', 'pg_restore', @server, '-d', 'own2', "$dir/own");
-is(digest_catalog($node, 'own2'), digest_catalog($node, 'own'), 'own: catalog');
-is( digest_messages($node, 'own2', 'shop.small_qt'),
+same(digest_catalog($node, 'own2'), digest_catalog($node, 'own'), 'own: catalog');
+same( digest_messages($node, 'own2', 'shop.small_qt'),
 	digest_messages($node, 'own', 'shop.small_qt'), 'own: messages');
 is(join(',', drain_all($node, 'own2', 'shop.small')), '2,3', 'own: delivered');
 
@@ -334,11 +340,13 @@ for my $call (
 {
 	# rolled back: only that it is either done or refused matters
 	my ($state, $err) = sqlstate_of($node, "BEGIN; $call; ROLLBACK", dbname => 'early');
-	like($state, qr/^(00000|55000|QU011|42P01)$/, "early: $call: $state") or diag($err);
+	# INSERT finds no trigger on the view yet, and no partition for its row
+	my $allowed = $call =~ /INSERT/ ? qr/^(?:00000|23514|23502)$/ : qr/^(?:00000|55000|QU011|42P01)$/;
+	like($state, $allowed, "early: $call: $state") or diag($err);
 }
 run_clean('pg_restore --section post-data', 'pg_restore', @server,
 	'--section=post-data', '-d', 'early', "$dir/custom");
-is(digest('early'), $source, 'early: nothing was lost');
+same(digest('early'), $source, 'early: nothing was lost');
 copy_works('early', 'early');
 
 # -- a queue view dropped by hand ---------------------------------------------

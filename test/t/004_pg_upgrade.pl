@@ -57,7 +57,7 @@ my $upgraded = IPC::Run::run(
 ok($upgraded, 'pg_upgrade') or diag("$out\n$err");
 
 $new->start;
-is(digest($new), $before, 'everything is the same');
+same(digest($new), $before, 'everything is the same');
 is(join(',', drain_all($new, 'postgres', 'states')), '3,6,9,1,4,7,10,2,5,8',
 	'delivered by priority');
 is( $new->safe_psql('postgres', <<'SQL'), "3\n4\n5", 'composites');

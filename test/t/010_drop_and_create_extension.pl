@@ -34,9 +34,10 @@ my $tables = 'SELECT relation, payload_type, sort_list, multiple_consumers, mess
 my ($queues_before, $tables_before) = (sql($settings), sql($tables));
 
 sql('SET client_min_messages = error; DROP EXTENSION queue CASCADE');
-is(digest_messages($node, 'postgres', 'states_qt'), $messages, 'messages stay');
-is(digest_messages($node, 'postgres', 'txt_qt'), $text, 'everywhere');
-is(sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'queue'"), '0', 'the schema is gone');
+same(digest_messages($node, 'postgres', 'states_qt'), $messages, 'messages stay');
+same(digest_messages($node, 'postgres', 'txt_qt'), $text, 'everywhere');
+is(sql("SELECT count(*) FROM pg_proc WHERE pronamespace = (SELECT oid FROM pg_namespace
+	WHERE nspname = 'queue')"), '0', 'the functions are gone');
 is(sql("SELECT count(*) FROM pg_event_trigger"), '0', 'and the event trigger');
 
 sql('CREATE EXTENSION queue');
@@ -44,9 +45,9 @@ sql('CREATE EXTENSION queue');
 is($state, '42P01', 'not known') or diag($err);
 like($err, qr/HINT:.*adopt/, 'the hint names queue.adopt');
 sql("SELECT queue.adopt('states_qt'); SELECT queue.adopt('txt_qt')");
-is(sql($tables), $tables_before, 'queue tables are registered again');
-is(sql($settings), $queues_before, 'queues are registered again, with settings');
-is(digest_messages($node, 'postgres', 'states_qt'), $messages, 'messages are untouched');
+same(sql($tables), $tables_before, 'queue tables are registered again');
+same(sql($settings), $queues_before, 'queues are registered again, with settings');
+same(digest_messages($node, 'postgres', 'states_qt'), $messages, 'messages are untouched');
 
 sql(<<'SQL');
 SELECT queue.start_queue('states');

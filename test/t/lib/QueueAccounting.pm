@@ -365,7 +365,7 @@ sub order
 SELECT e.worker, s.worker, s.queue, s.priority, s.n, e.tag
   FROM stress.effect e JOIN stress.sent s USING (tag)
  WHERE e.queue LIKE '${name}\\_%' AND e.retry_count = 0 AND s.n > 0
-   AND e.how = 'scan' AND s.plain AND NOT s.prepared
+   AND e.how IN ('scan', 'drain') AND s.plain AND NOT s.prepared
  ORDER BY e.worker, e.statement, e.position
 SQL
 	{

@@ -9,10 +9,11 @@ use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use QueueSession;
+use Test::More ();
 
 our @EXPORT = qw(new_queue_node queue_conf digest_messages digest_catalog
   create_all_states sqlstate_of session leaf_indexes check_indexes drain_all
-  kill_backend);
+  kill_backend same);
 
 # Settings that every server of these tests needs.
 sub queue_conf
@@ -134,6 +135,24 @@ SELECT count(queue.enqueue('$queue', jsonb_build_object('n', 300 + i),
                            delay => '1 hour'))
   FROM generate_series(1, 4) i;
 SQL
+}
+
+# Two long texts are equal; if not, the lines in which they differ are shown.
+sub same
+{
+	my ($got, $expected, $what) = @_;
+	my ($here, $there) = ({}, {});
+
+	return Test::More::pass($what) if $got eq $expected;
+	Test::More::fail($what);
+	$here->{$_}++ for split /\n/, $got;
+	$there->{$_}++ for split /\n/, $expected;
+	my @wrong = (
+		(map { "got:      $_" } grep { !$there->{$_} } split /\n/, $got),
+		(map { "expected: $_" } grep { !$here->{$_} } split /\n/, $expected));
+	@wrong = 'the same lines in another order or number' if @wrong == 0;
+	Test::More::diag(join "\n", @wrong > 20 ? @wrong[ 0 .. 19 ] : @wrong);
+	return 0;
 }
 
 # kill -9 a backend, and wait until the server has started itself anew.
