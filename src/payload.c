@@ -136,7 +136,8 @@ static Datum convert_column(const QueueDesc *queue, Form_pg_attribute target,
 							Form_pg_attribute source, Datum value,
 							bool isnull, bool *result_isnull);
 pg_noreturn static void report_mismatch(const QueueDesc *queue, Oid type);
-static void remember_queue_name(Oid relid);
+static void begin_conversion(const QueueDesc *queue,
+							 ErrorContextCallback *callback);
 static void payload_error_callback(void *arg);
 static Display *find_display(Oid type);
 static void build_display(Display *display);
@@ -152,20 +153,7 @@ queue_payload_convert(const QueueDesc *queue, Datum value, bool isnull,
 	Conversion *conversion;
 	Datum		result;
 
-	if (unlikely(!OidIsValid(table->payload_type)))
-		ereport(ERROR,
-				(errcode(ERRCODE_QUEUE_DAMAGED),
-				 errmsg("queue table %s has lost its column \"payload\"",
-						queue_catalog_name(table->relid)),
-				 errdetail("The column or its type has been dropped."),
-				 errhint("Add the column again, or drop the queue table with queue.drop_queue_table(force => true).")));
-
-	remember_queue_name(queue->relid);
-	callback.callback = payload_error_callback;
-	callback.arg = NULL;
-	callback.previous = error_context_stack;
-	error_context_stack = &callback;
-
+	begin_conversion(queue, &callback);
 	conversion = find_conversion(table->payload_type, table->payload_typmod,
 								 type);
 	if (unlikely(conversion->kind == CONVERSION_NONE))
@@ -174,6 +162,33 @@ queue_payload_convert(const QueueDesc *queue, Datum value, bool isnull,
 
 	error_context_stack = callback.previous;
 	return result;
+}
+
+ArrayType *
+queue_payload_parse_array(const QueueDesc *queue, const text *literal)
+{
+	const QueueTable *table = queue->table;
+	ErrorContextCallback callback;
+	Oid			array_type;
+	Oid			function;
+	Oid			parameter;
+	Datum		result;
+
+	begin_conversion(queue, &callback);
+	array_type = get_array_type(table->payload_type);
+	if (!OidIsValid(array_type))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("payload type %s of queue %s has no array type",
+						format_type_be(table->payload_type),
+						queue_catalog_name(queue->relid)),
+				 errhint("Enqueue one message at a time with queue.enqueue().")));
+	getTypeInputInfo(array_type, &function, &parameter);
+	result = OidInputFunctionCall(function, text_to_cstring(literal),
+								  parameter, table->payload_typmod);
+
+	error_context_stack = callback.previous;
+	return DatumGetArrayTypeP(result);
 }
 
 Datum
@@ -592,20 +607,34 @@ report_mismatch(const QueueDesc *queue, Oid type)
 }
 
 /*
- * An error callback must not read the catalog, so the queue's name is made
- * before.
+ * Is there a payload type?  Then let errors name the queue.  An error callback
+ * must not read the catalog, so the name is made before.  The caller takes the
+ * callback off the stack.
  */
 static void
-remember_queue_name(Oid relid)
+begin_conversion(const QueueDesc *queue, ErrorContextCallback *callback)
 {
-	if (likely(relid == last_queue))
-		return;
-	if (!callbacks_registered)
-		register_callbacks();
-	last_queue = InvalidOid;
-	strlcpy(last_queue_name, queue_catalog_name(relid),
-			sizeof(last_queue_name));
-	last_queue = relid;
+	if (unlikely(!OidIsValid(queue->table->payload_type)))
+		ereport(ERROR,
+				(errcode(ERRCODE_QUEUE_DAMAGED),
+				 errmsg("queue table %s has lost its column \"payload\"",
+						queue_catalog_name(queue->table->relid)),
+				 errdetail("The column or its type has been dropped."),
+				 errhint("Add the column again, or drop the queue table with queue.drop_queue_table(force => true).")));
+
+	if (unlikely(queue->relid != last_queue))
+	{
+		if (!callbacks_registered)
+			register_callbacks();
+		last_queue = InvalidOid;
+		strlcpy(last_queue_name, queue_catalog_name(queue->relid),
+				sizeof(last_queue_name));
+		last_queue = queue->relid;
+	}
+	callback->callback = payload_error_callback;
+	callback->arg = NULL;
+	callback->previous = error_context_stack;
+	error_context_stack = callback;
 }
 
 static void

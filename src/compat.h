@@ -1,0 +1,94 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat.h
+ *	  The only place that knows server versions: 15, 17 and 18 from one
+ *	  source.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef QUEUE_COMPAT_H
+#define QUEUE_COMPAT_H
+
+#include "access/genam.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+
+#if PG_VERSION_NUM < 150000
+#error "queue needs PostgreSQL 15 or newer"
+#endif
+
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+/* functions that do not return say so in front of their declaration */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn pg_attribute_noreturn()
+#endif
+
+/* index_beginscan gained an instrumentation argument in 18 */
+#if PG_VERSION_NUM >= 180000
+#define queue_index_beginscan(heap, index, snapshot, nkeys) \
+	index_beginscan(heap, index, snapshot, NULL, nkeys, 0)
+#else
+#define queue_index_beginscan(heap, index, snapshot, nkeys) \
+	index_beginscan(heap, index, snapshot, nkeys, 0)
+#endif
+
+/* relation ownership */
+#if PG_VERSION_NUM >= 160000
+#define queue_relation_ownercheck(relid, role) \
+	object_ownercheck(RelationRelationId, relid, role)
+#define queue_schema_aclcheck(schema, role, mode) \
+	object_aclcheck(NamespaceRelationId, schema, role, mode)
+#define queue_schema_ownercheck(schema, role) \
+	object_ownercheck(NamespaceRelationId, schema, role)
+#define queue_database_ownercheck(db, role) \
+	object_ownercheck(DatabaseRelationId, db, role)
+#define queue_relation_filenumber(rel) ((rel)->rd_locator.relNumber)
+#else
+#define queue_relation_ownercheck(relid, role) \
+	pg_class_ownercheck(relid, role)
+#define queue_schema_aclcheck(schema, role, mode) \
+	pg_namespace_aclcheck(schema, role, mode)
+#define queue_schema_ownercheck(schema, role) \
+	pg_namespace_ownercheck(schema, role)
+#define queue_database_ownercheck(db, role) \
+	pg_database_ownercheck(db, role)
+#define queue_relation_filenumber(rel) ((rel)->rd_node.relNode)
+#endif
+
+/* an index of the caller's process below MaxBackends */
+#if PG_VERSION_NUM >= 170000
+#define queue_my_backend_index()	(MyProcNumber)
+#else
+#define queue_my_backend_index()	(MyBackendId - 1)
+#endif
+
+/* materialized results */
+#if PG_VERSION_NUM >= 160000
+#define queue_init_srf(fcinfo, flags) InitMaterializedSRF(fcinfo, flags)
+#define QUEUE_SRF_USE_EXPECTED_DESC MAT_SRF_USE_EXPECTED_DESC
+#else
+#define queue_init_srf(fcinfo, flags) SetSingleFuncCall(fcinfo, flags)
+#define QUEUE_SRF_USE_EXPECTED_DESC SRF_SINGLE_USE_EXPECTED
+#endif
+
+/* intervals can be infinite from 17 on */
+#if PG_VERSION_NUM >= 170000
+#define queue_interval_not_finite(interval) INTERVAL_NOT_FINITE(interval)
+#define queue_interval_is_forever(interval) INTERVAL_IS_NOEND(interval)
+#else
+#define queue_interval_not_finite(interval) (false)
+#define queue_interval_is_forever(interval) (false)
+#endif
+
+/* a possibly qualified name as a list */
+#if PG_VERSION_NUM >= 160000
+#define queue_string_to_names(string) stringToQualifiedNameList(string, NULL)
+#else
+#define queue_string_to_names(string) stringToQualifiedNameList(string)
+#endif
+
+#endif							/* QUEUE_COMPAT_H */
