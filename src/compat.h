@@ -22,6 +22,11 @@
 #include "varatt.h"
 #endif
 
+/* early minor releases of 15 lack it */
+#ifndef palloc_array
+#define palloc_array(type, count) ((type *) palloc(sizeof(type) * (count)))
+#endif
+
 /* functions that do not return say so in front of their declaration */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn pg_attribute_noreturn()
