@@ -33,7 +33,6 @@ OBJS = \
 	src/admin_table.o \
 	src/admin_purge.o \
 	src/admin_view.o \
-	src/admin_purge.o \
 	src/admin_adopt.o \
 	src/admin.o \
 	src/enqueue.o \
