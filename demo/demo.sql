@@ -80,7 +80,7 @@ FROM aq$inbox_qt
 WHERE msg_state = 'EXPIRED';
 SELECT queue.start_queue('aq$_inbox_qt_e', enqueue => false);
 SELECT msgid = :'bad' AS is_the_bad_one, retry_count
-FROM queue.dequeue('aq$_inbox_qt_e');
+FROM queue.dequeue('aq$_inbox_qt_e', mode => 'browse');
 \set ECHO none
 
 \echo
@@ -102,5 +102,20 @@ FROM aq$inbox_qt
 ORDER BY deq_time, msg_id
 LIMIT 5;
 \set ECHO none
+\echo
+\echo '-- Every message is accounted for.'
+\set ECHO queries
+SELECT (SELECT count(*) FROM line) + 2 AS sent,
+    count(*) FILTER (WHERE msg_state = 'PROCESSED') AS consumed,
+    count(*) FILTER (WHERE msg_state = 'EXPIRED') AS failed
+FROM aq$inbox_qt;
+\set ECHO none
+SELECT count(*) FILTER (WHERE msg_state = 'PROCESSED') = (SELECT count(*) FROM line) + 1
+    AND count(*) FILTER (WHERE msg_state = 'EXPIRED') = 1 AND count(*) = (SELECT count(*) FROM line) + 2 AS ok
+FROM aq$inbox_qt \gset
+\if :ok
+\else
+DO $$ BEGIN RAISE EXCEPTION 'the numbers above do not add up'; END $$;
+\endif
 \echo
 \echo '-- ./dev psql gives a server to try more; docs/ says the rest.'

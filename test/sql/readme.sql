@@ -32,9 +32,9 @@ SELECT cardinality(queue.enqueue_array('jobs', ARRAY[ROW('a', 1), ROW('b', 1)]::
 INSERT INTO jobs (payload, priority) SELECT ROW('copy ' || n, 1)::job, 20 FROM generate_series(1, 3) n;
 
 -- example
+SELECT payload FROM queue.dequeue('jobs', correlation => 'night');
 SELECT (payload).command, priority FROM queue.dequeue_as(NULL::job, 'jobs');
 SELECT payload, priority FROM queue.dequeue('jobs', mode => 'browse');
-SELECT payload FROM queue.dequeue('jobs', correlation => 'night');
 SELECT payload FROM queue.dequeue('jobs', condition => $$(payload).command LIKE 'copy%'$$, max_messages => 2);
 SELECT count(*) FROM queue.dequeue('jobs', max_messages => 100, wait => '0');
 
