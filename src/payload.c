@@ -38,7 +38,7 @@
 #include "errors.h"
 #include "payload.h"
 
-/* entries and rebuilt casts after which the cache starts afresh */
+/* entries after which the cache starts afresh */
 #define MAX_CACHED_CONVERSIONS	1024
 
 /* room for two quoted names and a dot */
@@ -62,6 +62,16 @@ typedef struct ConversionKey
 	Oid			user;
 } ConversionKey;
 
+/* The executable form of a cast, in a memory context of its own. */
+typedef struct CastState
+{
+	MemoryContext memory;
+	ExprState  *state;
+	ExprContext *context;
+	bool		in_use;			/* being executed */
+	bool		failed;			/* an error came: not to be used again */
+} CastState;
+
 typedef struct Conversion
 {
 	ConversionKey key;			/* hash key, must be first */
@@ -80,9 +90,7 @@ typedef struct Conversion
 
 	/* cast */
 	Node	   *expression;
-	ExprState  *state;
-	ExprContext *context;
-	bool		in_use;			/* state is busy, or was when an error came */
+	CastState  *cast;
 } Conversion;
 
 typedef enum DisplayKind
@@ -123,12 +131,15 @@ static Conversion *find_conversion(Oid target, int32 typmod, Oid source);
 static void build_conversion(Conversion *conversion);
 static void build_input(Conversion *conversion);
 static void build_cast(Conversion *conversion);
-static void renew_cast(Conversion *conversion);
+static CastState *make_cast_state(const Conversion *conversion);
+static CastState *idle_cast_state(Conversion *conversion);
 static bool is_text_like(Oid type);
 static Datum convert(const QueueDesc *queue, Conversion *conversion,
 					 Datum value, bool isnull, bool *result_isnull);
 static Datum convert_input(Conversion *conversion, Datum value);
 static Datum convert_cast(Conversion *conversion, Datum value,
+						  bool *result_isnull);
+static Datum execute_cast(CastState *cast, Datum value,
 						  bool *result_isnull);
 static Datum convert_record(const QueueDesc *queue, Conversion *conversion,
 							Datum value);
@@ -401,20 +412,41 @@ build_cast(Conversion *conversion)
 	old_context = MemoryContextSwitchTo(cache_context);
 	conversion->expression = copyObject(expression);
 	MemoryContextSwitchTo(old_context);
-	renew_cast(conversion);
+	conversion->cast = make_cast_state(conversion);
 	conversion->kind = CONVERSION_CAST;
 }
 
-/* Make the executable form of a cast, abandoning one that is busy. */
-static void
-renew_cast(Conversion *conversion)
+static CastState *
+make_cast_state(const Conversion *conversion)
 {
-	MemoryContext old_context = MemoryContextSwitchTo(cache_context);
+	MemoryContext memory = AllocSetContextCreate(cache_context,
+												 "queue payload cast",
+												 ALLOCSET_SMALL_SIZES);
+	MemoryContext old_context = MemoryContextSwitchTo(memory);
+	CastState  *cast = palloc0(sizeof(CastState));
 
-	conversion->context = CreateStandaloneExprContext();
-	conversion->state = ExecInitExpr((Expr *) conversion->expression, NULL);
-	conversion->in_use = false;
+	cast->memory = memory;
+	cast->context = CreateStandaloneExprContext();
+	cast->state = ExecInitExpr((Expr *) conversion->expression, NULL);
 	MemoryContextSwitchTo(old_context);
+	return cast;
+}
+
+/*
+ * A state that may be executed.  One that is busy, because a cast has called
+ * us again, is left to whoever executes it; one that failed is thrown away.
+ */
+static CastState *
+idle_cast_state(Conversion *conversion)
+{
+	CastState  *old = conversion->cast;
+
+	if (likely(!old->in_use && !old->failed))
+		return old;
+	conversion->cast = make_cast_state(conversion);
+	if (!old->in_use)
+		MemoryContextDelete(old->memory);
+	return conversion->cast;
 }
 
 static bool
@@ -491,23 +523,40 @@ convert_input(Conversion *conversion, Datum value)
 static Datum
 convert_cast(Conversion *conversion, Datum value, bool *result_isnull)
 {
-	ExprContext *context;
-	Datum		result;
+	CastState  *cast = idle_cast_state(conversion);
+	Datum		result = execute_cast(cast, value, result_isnull);
 
-	/* a cast that calls us again, or that failed, must not be run again */
-	if (conversion->in_use)
+	/* one made meanwhile has done its work */
+	if (unlikely(conversion->cast != cast))
 	{
-		renew_cast(conversion);
-		cache_weight++;
+		MemoryContextDelete(conversion->cast->memory);
+		conversion->cast = cast;
 	}
-	context = conversion->context;
-	ResetExprContext(context);
-	context->caseValue_datum = value;
-	context->caseValue_isNull = false;
+	return result;
+}
 
-	conversion->in_use = true;
-	result = ExecEvalExpr(conversion->state, context, result_isnull);
-	conversion->in_use = false;
+static Datum
+execute_cast(CastState *cast, Datum value, bool *result_isnull)
+{
+	volatile Datum result = (Datum) 0;
+
+	ResetExprContext(cast->context);
+	cast->context->caseValue_datum = value;
+	cast->context->caseValue_isNull = false;
+
+	cast->in_use = true;
+	PG_TRY();
+	{
+		result = ExecEvalExpr(cast->state, cast->context, result_isnull);
+	}
+	PG_CATCH();
+	{
+		cast->in_use = false;
+		cast->failed = true;
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	cast->in_use = false;
 	return result;
 }
 
