@@ -178,6 +178,7 @@ static int	one_dimension(ArrayType *array, const char *argument);
 static QueueEnqueueOptions *decode_properties(ArrayType *properties,
 											  int count);
 static void map_options(TupleDesc desc, OptionColumns *columns);
+static inline bool same_name(const char *a, const char *b);
 static bool option_type_matches(EnqueueArg arg, Oid type,
 								OptionColumns *columns);
 static void fetch_options(const OptionColumns *columns, const Datum *values,
@@ -566,8 +567,8 @@ map_options(TupleDesc desc, OptionColumns *columns)
 			continue;
 		for (int arg = 0; arg < NUM_ENQUEUE_ARGS; arg++)
 		{
-			if (strcmp(NameStr(attribute->attname),
-					   enqueue_args[arg].name) != 0)
+			if (!same_name(NameStr(attribute->attname),
+						   enqueue_args[arg].name))
 				continue;
 			if (!option_type_matches(arg, attribute->atttypid, columns))
 				ereport(ERROR,
@@ -579,6 +580,13 @@ map_options(TupleDesc desc, OptionColumns *columns)
 			columns->attnum[arg] = i + 1;
 		}
 	}
+}
+
+/* Most names differ in the first letter: a statement maps all columns. */
+static inline bool
+same_name(const char *a, const char *b)
+{
+	return a[0] == b[0] && strcmp(a, b) == 0;
 }
 
 static bool
@@ -701,12 +709,12 @@ view_columns(FunctionCallInfo fcinfo, Relation view)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
-		if (strcmp(NameStr(attribute->attname), "payload") == 0)
+		if (same_name(NameStr(attribute->attname), "payload"))
 			columns->payload = i + 1;
 		for (int j = 0; j < NUM_FILLED_COLUMNS; j++)
 		{
-			if (strcmp(NameStr(attribute->attname),
-					   filled_columns[j].name) == 0 &&
+			if (same_name(NameStr(attribute->attname),
+						  filled_columns[j].name) &&
 				attribute->atttypid == filled_columns[j].type)
 				columns->filled[j] = i + 1;
 		}

@@ -313,14 +313,14 @@ static void
 free_plan(ConditionPlan *plan)
 {
 	SPIPlanPtr	spi_plan = plan->plan;
-	char	   *text = plan->text;
+	char	   *source = plan->text;
 
 	/* free the place first, so that it is consistent after any error */
 	memset(plan, 0, sizeof(ConditionPlan));
 	if (spi_plan != NULL)
 		SPI_freeplan(spi_plan);
-	if (text != NULL)
-		pfree(text);
+	if (source != NULL)
+		pfree(source);
 }
 
 /* The place is free.  It stays so if an error comes. */

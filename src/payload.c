@@ -78,8 +78,8 @@ typedef struct Conversion
 	ConversionKind kind;
 	bool		is_varlena;		/* of the target */
 	bool		is_domain;		/* of the target */
-	bool		from_text;		/* input: the source is binary-compatible
-								 * with text */
+	bool		from_text;		/* input: the source is binary-compatible with
+								 * text */
 	void	   *domain_extra;	/* of domain_check() */
 	Oid			composite;		/* record: the composite type to build */
 
