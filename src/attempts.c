@@ -1,0 +1,224 @@
+/*-------------------------------------------------------------------------
+ *
+ * attempts.c
+ *	  Failed attempts that are not in the rows.
+ *
+ * An aborted dequeue is a failed attempt, and is recorded by the callback at
+ * the end of the transaction, which cannot write rows.  So shared memory
+ * holds, for each message concerned, the absolute number of attempts and the
+ * time before which it must not be delivered; whoever takes the message reads
+ * the larger of this and its row.  Numbers are absolute: to write one twice
+ * is harmless.  What a crash of the server loses was lost to a crash, and is
+ * by definition not counted.
+ *
+ * The memory is a fixed hash table with a free list.  A place is reserved
+ * before each take, so that recording at the end always finds one.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+
+#include "attempts.h"
+
+typedef struct AttemptEntry
+{
+	QueueAttemptKey key;
+	int32		attempts;
+	int32		next;			/* in its chain, or in the free list; -1 ends */
+	TimestampTz not_before;
+} AttemptEntry;
+
+typedef struct QueueAttempts
+{
+	/* atomic, any backend: places in use or reserved */
+	pg_atomic_uint32 claimed;
+
+	/* atomic, read without the lock: places in use */
+	pg_atomic_uint32 used;
+
+	/* immutable after start */
+	int			max_entries;
+	int			num_buckets;	/* a power of two */
+
+	LWLock		lock;
+
+	/* protected by lock */
+	int32		free_head;
+	AttemptEntry entries[FLEXIBLE_ARRAY_MEMBER];
+	/* followed by int32 buckets[num_buckets], protected by lock */
+} QueueAttempts;
+
+static QueueAttempts *attempts_table = NULL;
+static int32 *attempts_buckets = NULL;
+
+static int
+count_buckets(int max_entries)
+{
+	int			n = 64;
+
+	while (n < max_entries)
+		n *= 2;
+	return n;
+}
+
+static Size
+size_of_entries(int max_entries)
+{
+	return MAXALIGN(add_size(offsetof(QueueAttempts, entries),
+							 mul_size(max_entries, sizeof(AttemptEntry))));
+}
+
+Size
+queue_attempts_shmem_size(int max_entries)
+{
+	return add_size(size_of_entries(max_entries),
+					mul_size(count_buckets(max_entries), sizeof(int32)));
+}
+
+void
+queue_attempts_shmem_init(int max_entries, int tranche)
+{
+	bool		found;
+
+	attempts_table = ShmemInitStruct("queue failed attempts",
+									 queue_attempts_shmem_size(max_entries),
+									 &found);
+	attempts_buckets = (int32 *) ((char *) attempts_table +
+								  size_of_entries(max_entries));
+	if (found)
+		return;
+
+	pg_atomic_init_u32(&attempts_table->claimed, 0);
+	pg_atomic_init_u32(&attempts_table->used, 0);
+	attempts_table->max_entries = max_entries;
+	attempts_table->num_buckets = count_buckets(max_entries);
+	LWLockInitialize(&attempts_table->lock, tranche);
+	for (int i = 0; i < max_entries; i++)
+		attempts_table->entries[i].next = i + 1 < max_entries ? i + 1 : -1;
+	attempts_table->free_head = 0;
+	for (int i = 0; i < attempts_table->num_buckets; i++)
+		attempts_buckets[i] = -1;
+}
+
+bool
+queue_attempts_reserve(void)
+{
+	uint32		claimed = pg_atomic_read_u32(&attempts_table->claimed);
+
+	while (claimed < (uint32) attempts_table->max_entries)
+	{
+		if (pg_atomic_compare_exchange_u32(&attempts_table->claimed,
+										   &claimed, claimed + 1))
+			return true;
+	}
+	return false;
+}
+
+void
+queue_attempts_unreserve(void)
+{
+	pg_atomic_fetch_sub_u32(&attempts_table->claimed, 1);
+}
+
+/* The link that points to the key's entry, or to where its chain ends. */
+static int32 *
+find_link(const QueueAttemptKey *key)
+{
+	uint32		hash = hash_bytes((const unsigned char *) key, sizeof(*key));
+	int32	   *link;
+
+	Assert(LWLockHeldByMe(&attempts_table->lock));
+
+	link = &attempts_buckets[hash & (attempts_table->num_buckets - 1)];
+	while (*link >= 0 &&
+		   memcmp(&attempts_table->entries[*link].key, key, sizeof(*key)) != 0)
+		link = &attempts_table->entries[*link].next;
+	return link;
+}
+
+void
+queue_attempts_record(const QueueAttemptKey *key, int32 attempts,
+					  TimestampTz not_before)
+{
+	int32	   *link;
+	AttemptEntry *entry;
+
+	LWLockAcquire(&attempts_table->lock, LW_EXCLUSIVE);
+	link = find_link(key);
+	if (*link >= 0)
+	{
+		/* it has a place already: give the reserved one back */
+		entry = &attempts_table->entries[*link];
+		pg_atomic_fetch_sub_u32(&attempts_table->claimed, 1);
+	}
+	else
+	{
+		int32		free = attempts_table->free_head;
+
+		entry = &attempts_table->entries[free];
+		attempts_table->free_head = entry->next;
+		entry->key = *key;
+		entry->attempts = 0;
+		entry->next = -1;
+		*link = free;
+		pg_atomic_fetch_add_u32(&attempts_table->used, 1);
+	}
+	entry->attempts = Max(entry->attempts, attempts);
+	entry->not_before = not_before;
+	LWLockRelease(&attempts_table->lock);
+}
+
+void
+queue_attempts_forget(const QueueAttemptKey *key)
+{
+	int32	   *link;
+
+	if (queue_attempts_is_empty())
+		return;
+
+	LWLockAcquire(&attempts_table->lock, LW_EXCLUSIVE);
+	link = find_link(key);
+	if (*link >= 0)
+	{
+		int32		gone = *link;
+
+		*link = attempts_table->entries[gone].next;
+		attempts_table->entries[gone].next = attempts_table->free_head;
+		attempts_table->free_head = gone;
+		pg_atomic_fetch_sub_u32(&attempts_table->used, 1);
+		pg_atomic_fetch_sub_u32(&attempts_table->claimed, 1);
+	}
+	LWLockRelease(&attempts_table->lock);
+}
+
+bool
+queue_attempts_find(const QueueAttemptKey *key, int32 *attempts,
+					TimestampTz *not_before)
+{
+	int32		found;
+
+	if (queue_attempts_is_empty())
+		return false;
+
+	LWLockAcquire(&attempts_table->lock, LW_SHARED);
+	found = *find_link(key);
+	if (found >= 0)
+	{
+		*attempts = attempts_table->entries[found].attempts;
+		*not_before = attempts_table->entries[found].not_before;
+	}
+	LWLockRelease(&attempts_table->lock);
+
+	return found >= 0;
+}
+
+bool
+queue_attempts_is_empty(void)
+{
+	return pg_atomic_read_u32(&attempts_table->used) == 0;
+}

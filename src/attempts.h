@@ -1,0 +1,44 @@
+/*-------------------------------------------------------------------------
+ *
+ * attempts.h
+ *	  Failed attempts that are not in the rows: counted at the end of an
+ *	  aborted dequeue, which cannot write.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef QUEUE_ATTEMPTS_H
+#define QUEUE_ATTEMPTS_H
+
+#include "queue.h"
+
+typedef struct QueueAttemptKey
+{
+	Oid			database;
+	Oid			queue_table;
+	int32		queue_id;
+	int32		consumer_id;
+	pg_uuid_t	msgid;
+} QueueAttemptKey;
+
+extern Size queue_attempts_shmem_size(int max_entries);
+extern void queue_attempts_shmem_init(int max_entries, int tranche);
+
+/* Reserve a place before a take; false: none is left, it is not counted. */
+extern bool queue_attempts_reserve(void);
+extern void queue_attempts_unreserve(void);
+
+/*
+ * Use up a reservation: from now on this many attempts have failed, and the
+ * message is not to be delivered before the given time (0: at once).  Never
+ * fails, never allocates.
+ */
+extern void queue_attempts_record(const QueueAttemptKey *key, int32 attempts,
+								  TimestampTz not_before);
+extern void queue_attempts_forget(const QueueAttemptKey *key);
+
+/* False if nothing is known. */
+extern bool queue_attempts_find(const QueueAttemptKey *key, int32 *attempts,
+								TimestampTz *not_before);
+extern bool queue_attempts_is_empty(void);
+
+#endif							/* QUEUE_ATTEMPTS_H */

@@ -1,0 +1,103 @@
+/*-------------------------------------------------------------------------
+ *
+ * clock.c
+ *	  Current time, and the hybrid clock that gives message ids.
+ *
+ * One value is a message's identity, enqueue time and place in the queue: a
+ * UUIDv7 whose time is strictly increasing.  The clock is one word of shared
+ * memory, moved by compare-and-swap to max(now, last + 1).  It starts at zero
+ * when the server starts; whoever first enqueues into a queue table raises it
+ * above everything that is stored there (message_store.c), so that the order
+ * survives a system clock that was set back.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/pg_prng.h"
+#include "datatype/timestamp.h"
+#include "utils/timestamp.h"
+
+#include "clock.h"
+#include "guc.h"
+#include "shmem.h"
+
+/* from the Unix epoch to PostgreSQL's, in microseconds */
+#define EPOCH_DIFFERENCE \
+	((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
+
+TimestampTz
+queue_clock_now(void)
+{
+#ifdef QUEUE_DEBUG
+	return GetCurrentTimestamp() + (int64) queue_guc_debug_clock_offset;
+#else
+	return GetCurrentTimestamp();
+#endif
+}
+
+TimestampTz
+queue_clock_tick(void)
+{
+	pg_atomic_uint64 *clock = &queue_shmem->clock;
+	uint64		now = (uint64) queue_clock_now();
+	uint64		last = pg_atomic_read_u64(clock);
+	uint64		next;
+
+	do
+	{
+		next = now > last ? now : last + 1;
+	} while (!pg_atomic_compare_exchange_u64(clock, &last, next));
+
+	return (TimestampTz) next;
+}
+
+void
+queue_clock_raise(TimestampTz at_least)
+{
+	pg_atomic_uint64 *clock = &queue_shmem->clock;
+	uint64		last = pg_atomic_read_u64(clock);
+
+	while (last < (uint64) at_least &&
+		   !pg_atomic_compare_exchange_u64(clock, &last, (uint64) at_least))
+		;
+}
+
+/* The 60 bits of time, with version and variant; the rest stays zero. */
+void
+queue_clock_lowest_msgid(pg_uuid_t *msgid, TimestampTz at)
+{
+	uint64		unix_us = (uint64) (at + EPOCH_DIFFERENCE);
+	uint64		ms = unix_us / 1000;
+	uint32		us = (uint32) (unix_us % 1000);
+
+	memset(msgid->data, 0, UUID_LEN);
+	for (int i = 0; i < 6; i++)
+		msgid->data[i] = (unsigned char) (ms >> (8 * (5 - i)));
+	msgid->data[6] = (unsigned char) (0x70 | (us >> 8));
+	msgid->data[7] = (unsigned char) (us & 0xFF);
+	msgid->data[8] = 0x80;
+}
+
+void
+queue_clock_msgid(pg_uuid_t *msgid, TimestampTz at)
+{
+	uint64		random = pg_prng_uint64(&pg_global_prng_state);
+
+	queue_clock_lowest_msgid(msgid, at);
+	memcpy(&msgid->data[8], &random, sizeof(random));
+	msgid->data[8] = (msgid->data[8] & 0x3F) | 0x80;
+}
+
+TimestampTz
+queue_clock_msgid_time(const pg_uuid_t *msgid)
+{
+	uint64		ms = 0;
+	uint32		us;
+
+	for (int i = 0; i < 6; i++)
+		ms = (ms << 8) | msgid->data[i];
+	us = ((uint32) (msgid->data[6] & 0x0F) << 8) | msgid->data[7];
+
+	return (TimestampTz) (ms * 1000 + us) - EPOCH_DIFFERENCE;
+}

@@ -1,0 +1,36 @@
+/*-------------------------------------------------------------------------
+ *
+ * clock.h
+ *	  Current time, and the hybrid clock that gives message ids.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef QUEUE_CLOCK_H
+#define QUEUE_CLOCK_H
+
+#include "queue.h"
+
+/* Wall clock; replaceable in tests through queue.debug_clock_offset. */
+extern TimestampTz queue_clock_now(void);
+
+/*
+ * The next tick: max(now, last + 1) in microseconds, strictly increasing in
+ * the whole server, also when the system's clock steps back.
+ */
+extern TimestampTz queue_clock_tick(void);
+
+/* Raise the clock to at least this time. */
+extern void queue_clock_raise(TimestampTz at_least);
+
+/*
+ * UUIDv7 (RFC 9562, method 3) of a time: 48 bits of milliseconds since the
+ * Unix epoch, the microseconds in rand_a, the rest random, or all zero in
+ * the lowest one of that time.
+ */
+extern void queue_clock_msgid(pg_uuid_t *msgid, TimestampTz at);
+extern void queue_clock_lowest_msgid(pg_uuid_t *msgid, TimestampTz at);
+
+/* The time in a message id. */
+extern TimestampTz queue_clock_msgid_time(const pg_uuid_t *msgid);
+
+#endif							/* QUEUE_CLOCK_H */

@@ -1,0 +1,87 @@
+/*-------------------------------------------------------------------------
+ *
+ * guc.c
+ *	  Settings, in alphabetical order.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "utils/guc.h"
+
+#include "guc.h"
+#include "head.h"
+
+#define MIN_HEADS			16
+#define DEFAULT_HEADS		256
+#define MAX_HEADS			65536
+#define MIN_ATTEMPTS		100
+#define DEFAULT_ATTEMPTS	10000
+#define MAX_ATTEMPTS		10000000
+
+int			queue_guc_max_heads = DEFAULT_HEADS;
+int			queue_guc_max_failed_attempts = DEFAULT_ATTEMPTS;
+bool		queue_guc_use_heads = true;
+int			queue_guc_returned_keys = QUEUE_MAX_RETURNED;
+char	   *queue_guc_debug_points = NULL;
+double		queue_guc_debug_clock_offset = 0;
+
+void
+queue_guc_init(void)
+{
+#ifdef QUEUE_DEBUG
+	DefineCustomRealVariable("queue.debug_clock_offset",
+							 "Microseconds added to the queue's clock.",
+							 "For tests: moves the clock that orders, delays and expires messages.",
+							 &queue_guc_debug_clock_offset,
+							 0, -1e18, 1e18,
+							 PGC_USERSET, GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+
+	DefineCustomStringVariable("queue.debug_points",
+							   "Named points at which this session stops.",
+							   "For tests: at each point the advisory lock (81, hashtext(name)) is taken and released.",
+							   &queue_guc_debug_points,
+							   "",
+							   PGC_USERSET, GUC_NOT_IN_SAMPLE,
+							   NULL, NULL, NULL);
+#endif
+
+	DefineCustomIntVariable("queue.max_failed_attempts",
+							"Failed attempts that shared memory can remember.",
+							"An attempt for which there is no room is not counted.",
+							&queue_guc_max_failed_attempts,
+							DEFAULT_ATTEMPTS, MIN_ATTEMPTS, MAX_ATTEMPTS,
+							PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("queue.max_heads",
+							"Queue heads that shared memory can hold, one for each queue and consumer in use.",
+							"A queue without a head works, but a dequeue searches from the start of its index.",
+							&queue_guc_max_heads,
+							DEFAULT_HEADS, MIN_HEADS, MAX_HEADS,
+							PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+
+#ifdef QUEUE_DEBUG
+	DefineCustomIntVariable("queue.returned_keys",
+							"Room for returned messages in a queue's head.",
+							"For tests: a smaller room is full sooner.",
+							&queue_guc_returned_keys,
+							QUEUE_MAX_RETURNED, 1, QUEUE_MAX_RETURNED,
+							PGC_USERSET, GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+#endif
+
+	DefineCustomBoolVariable("queue.use_heads",
+							 "Starts a dequeue at the floor that shared memory remembers.",
+							 "Off: each dequeue searches from the start of the index. What others are told of this session's messages does not change.",
+							 &queue_guc_use_heads,
+							 true,
+							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+
+	MarkGUCPrefixReserved("queue");
+}

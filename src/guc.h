@@ -1,0 +1,27 @@
+/*-------------------------------------------------------------------------
+ *
+ * guc.h
+ *	  Settings.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef QUEUE_GUC_H
+#define QUEUE_GUC_H
+
+#include "queue.h"
+
+/* postmaster */
+extern int	queue_guc_max_heads;
+extern int	queue_guc_max_failed_attempts;
+
+/* session */
+extern bool queue_guc_use_heads;
+
+/* debug builds only; constants elsewhere */
+extern int	queue_guc_returned_keys;
+extern char *queue_guc_debug_points;
+extern double queue_guc_debug_clock_offset;
+
+extern void queue_guc_init(void);
+
+#endif							/* QUEUE_GUC_H */

@@ -1,0 +1,127 @@
+/*-------------------------------------------------------------------------
+ *
+ * shmem.c
+ *	  Fixed shared memory of the extension.
+ *
+ * Everything lies in the main segment, sized by settings at start: the
+ * callbacks at the end of a transaction run after its commit is done, where
+ * an error is a PANIC, so they must find their memory there.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+
+#include "attempts.h"
+#include "guc.h"
+#include "head.h"
+#include "shmem.h"
+
+QueueShmem *queue_shmem = NULL;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+static void request_memory(void);
+static void start_memory(void);
+
+void
+queue_shmem_init(void)
+{
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_memory;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = start_memory;
+}
+
+static void
+request_memory(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+
+	RequestAddinShmemSpace(MAXALIGN(sizeof(QueueShmem)));
+	RequestAddinShmemSpace(queue_head_shmem_size(queue_guc_max_heads,
+												 MaxBackends));
+	RequestAddinShmemSpace(queue_attempts_shmem_size(queue_guc_max_failed_attempts));
+}
+
+static void
+start_memory(void)
+{
+	bool		found;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	queue_shmem = ShmemInitStruct("queue", sizeof(QueueShmem), &found);
+	if (!found)
+	{
+		memset(queue_shmem, 0, sizeof(QueueShmem));
+		pg_atomic_init_u64(&queue_shmem->clock, 0);
+		queue_shmem->num_heads = queue_guc_max_heads;
+		queue_shmem->max_backends = MaxBackends;
+		queue_shmem->lock_tranche = LWLockNewTrancheId();
+		LWLockInitialize(&queue_shmem->directory_lock,
+						 queue_shmem->lock_tranche);
+	}
+	queue_head_shmem_init(queue_shmem->num_heads, queue_shmem->max_backends,
+						  queue_shmem->lock_tranche);
+	queue_attempts_shmem_init(queue_guc_max_failed_attempts,
+							  queue_shmem->lock_tranche);
+	LWLockRelease(AddinShmemInitLock);
+
+	LWLockRegisterTranche(queue_shmem->lock_tranche, "queue");
+}
+
+void
+queue_require_preload(void)
+{
+	if (likely(queue_shmem != NULL))
+		return;
+
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("extension \"queue\" must be loaded when the server starts"),
+			 errhint("Add \"queue\" to shared_preload_libraries in postgresql.conf (shared_preload_libraries = 'queue') and restart the server.")));
+}
+
+bool
+queue_shmem_table_is_known(Oid queue_table)
+{
+	bool		known = false;
+
+	LWLockAcquire(&queue_shmem->directory_lock, LW_SHARED);
+	for (int i = 0; i < queue_shmem->num_table_slots && !known; i++)
+	{
+		QueueTableSlot *slot = &queue_shmem->table_slots[i];
+
+		known = slot->database == MyDatabaseId &&
+			slot->queue_table == queue_table;
+	}
+	LWLockRelease(&queue_shmem->directory_lock);
+
+	return known;
+}
+
+void
+queue_shmem_table_set_known(Oid queue_table)
+{
+	if (queue_shmem_table_is_known(queue_table))
+		return;
+
+	LWLockAcquire(&queue_shmem->directory_lock, LW_EXCLUSIVE);
+	if (queue_shmem->num_table_slots < QUEUE_MAX_TABLE_SLOTS)
+	{
+		QueueTableSlot *slot;
+
+		slot = &queue_shmem->table_slots[queue_shmem->num_table_slots++];
+		slot->database = MyDatabaseId;
+		slot->queue_table = queue_table;
+	}
+	LWLockRelease(&queue_shmem->directory_lock);
+}

@@ -1,0 +1,69 @@
+/*-------------------------------------------------------------------------
+ *
+ * shmem.h
+ *	  Fixed shared memory of the extension.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef QUEUE_SHMEM_H
+#define QUEUE_SHMEM_H
+
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+
+#include "queue.h"
+
+struct QueueHead;
+struct QueueAttempts;
+
+/*
+ * Which queue tables this server has looked at since it started: their clock
+ * has been raised and their segments have been looked at.  When there is no
+ * room, each session looks for itself.
+ */
+typedef struct QueueTableSlot
+{
+	Oid			database;
+	Oid			queue_table;
+} QueueTableSlot;
+
+#define QUEUE_MAX_TABLE_SLOTS	1024
+
+typedef struct QueueShmem
+{
+	/* atomic, any backend: the last tick given (clock.c) */
+	pg_atomic_uint64 clock;
+
+	/*
+	 * Protects the identities of all heads (id, incarnation, used) against
+	 * being made or evicted, and the fields below.  Taken before a head's own
+	 * lock, never after it.
+	 */
+	LWLock		directory_lock;
+
+	/* protected by directory_lock */
+	int			num_table_slots;
+	QueueTableSlot table_slots[QUEUE_MAX_TABLE_SLOTS];
+	int			clock_hand;		/* where the search for a victim goes on */
+
+	/* immutable after start */
+	int			num_heads;
+	int			max_backends;
+	int			lock_tranche;
+} QueueShmem;
+
+extern QueueShmem *queue_shmem;
+
+extern void queue_shmem_init(void);
+
+/*
+ * ERROR 55000, naming the line for postgresql.conf, unless the library was in
+ * shared_preload_libraries.  Every function called from SQL begins with it.
+ */
+extern void queue_require_preload(void);
+
+/* Remember, or ask, that a queue table of this database has been looked at. */
+extern bool queue_shmem_table_is_known(Oid queue_table);
+extern void queue_shmem_table_set_known(Oid queue_table);
+
+#endif							/* QUEUE_SHMEM_H */

@@ -1,0 +1,528 @@
+/*-------------------------------------------------------------------------
+ *
+ * xact.c
+ *	  What this transaction has done to heads, and its publication.
+ *
+ * Each key that a transaction inserts, takes, locks or has in hand stands in
+ * a list in its own memory.  At the end of the transaction, when its end is
+ * visible to others, the keys that need a second look go into the head and
+ * the transaction leaves the head's registry, all in one critical section
+ * (rules P1 to P4).
+ *
+ * The callbacks must not fail: they run after the commit is done.  They use
+ * only memory that is there already.
+ *
+ * A list is sorted by subtransaction, because subtransactions nest: the newest
+ * one's entries are at its end.  So the end of a subtransaction looks at its
+ * own entries only.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "utils/memutils.h"
+
+#include "clock.h"
+#include "debug_point.h"
+#include "xact.h"
+
+/* above this, the entries of a subtransaction are collapsed to their lowest */
+#define MAX_LISTED_TOUCHES	1000
+
+static QueueLocalHead *local_heads = NULL;
+static QueuePreCommit pre_commit = NULL;
+static QueueSubXactEnd subxact_end = NULL;
+
+static void xact_callback(XactEvent event, void *arg);
+static void subxact_callback(SubXactEvent event, SubTransactionId my_subid,
+							 SubTransactionId parent_subid, void *arg);
+
+void
+queue_xact_init(void)
+{
+	RegisterXactCallback(xact_callback, NULL);
+	RegisterSubXactCallback(subxact_callback, NULL);
+}
+
+void
+queue_xact_set_pre_commit(QueuePreCommit callback)
+{
+	pre_commit = callback;
+}
+
+void
+queue_xact_set_subxact_end(QueueSubXactEnd callback)
+{
+	subxact_end = callback;
+}
+
+QueueLocalHead *
+queue_xact_head(const QueueHeadId *id)
+{
+	QueueLocalHead *local;
+
+	for (local = local_heads; local != NULL; local = local->next)
+	{
+		if (memcmp(&local->ref.id, id, sizeof(QueueHeadId)) == 0)
+			return local;
+	}
+
+	local = MemoryContextAllocZero(TopTransactionContext,
+								   sizeof(QueueLocalHead));
+	local->ref.id = *id;
+	local->ref.slot = -1;
+	local->next = local_heads;
+	local_heads = local;
+	return local;
+}
+
+void
+queue_xact_register_locked(QueueLocalHead *local, QueueHead *head)
+{
+	TransactionId xid = GetTopTransactionIdIfAny();
+	TransactionId current = GetCurrentTransactionIdIfAny();
+
+	Assert(TransactionIdIsValid(xid) && TransactionIdIsValid(current));
+	queue_head_register(head, xid,
+						current == xid ? InvalidTransactionId : current);
+	local->registered = true;
+	local->registered_subid = GetCurrentSubTransactionId();
+}
+
+void
+queue_xact_register(QueueLocalHead *local)
+{
+	QueueHead  *head;
+
+	if (local->registered &&
+		local->registered_subid == GetCurrentSubTransactionId())
+		return;
+
+	(void) GetCurrentTransactionId();
+	head = queue_head_lock(&local->ref);
+	if (head == NULL && queue_head_find(&local->ref, true))
+		head = queue_head_lock(&local->ref);
+	if (head == NULL)
+		return;					/* no room: published by id, if one is made */
+	queue_xact_register_locked(local, head);
+	queue_head_unlock(head);
+}
+
+/* Fold the entries of the current subtransaction into their lowest. */
+static void
+collapse_touches(QueueLocalHead *local)
+{
+	SubTransactionId subid = GetCurrentSubTransactionId();
+	int			first = local->num_touches;
+	int			kept;
+
+	while (first > 0 && local->touches[first - 1].subid == subid)
+		first--;
+	if (local->num_touches - first < MAX_LISTED_TOUCHES)
+		return;
+
+	kept = first;
+	for (int i = first; i < local->num_touches; i++)
+	{
+		QueueTouch *touch = &local->touches[i];
+		QueueTouch *target = NULL;
+
+		if (touch->kind == QUEUE_TOUCH_HAND || touch->reserved)
+		{
+			local->touches[kept++] = *touch;
+			continue;
+		}
+		for (int j = first; j < kept && target == NULL; j++)
+		{
+			QueueTouch *other = &local->touches[j];
+
+			if (other->collapsed && other->kind == touch->kind &&
+				other->lane == touch->lane && other->track == touch->track)
+				target = other;
+		}
+		if (target == NULL)
+		{
+			target = &local->touches[kept++];
+			*target = *touch;
+			target->collapsed = true;
+			target->taken_by = InvalidSubTransactionId;
+			continue;
+		}
+		target->count += touch->count;
+		if (queue_key_cmp(&touch->key, &target->key) < 0)
+			target->key = touch->key;
+	}
+	local->num_touches = kept;
+}
+
+void
+queue_xact_reserve(QueueLocalHead *local, int n)
+{
+	int			needed = local->num_touches + n;
+	int			size = Max(local->max_touches, 8);
+
+	if (needed <= local->max_touches)
+		return;
+	if (local->num_touches >= MAX_LISTED_TOUCHES)
+	{
+		collapse_touches(local);
+		needed = local->num_touches + n;
+		if (needed <= local->max_touches)
+			return;
+	}
+	while (size < needed)
+		size *= 2;
+	if (local->touches == NULL)
+		local->touches = MemoryContextAllocHuge(TopTransactionContext,
+												size * sizeof(QueueTouch));
+	else
+		local->touches = repalloc_huge(local->touches,
+									   size * sizeof(QueueTouch));
+	local->max_touches = size;
+}
+
+QueueTouch *
+queue_xact_touch(QueueLocalHead *local, QueueTouchKind kind, int32 lane,
+				 int track, const QueueKey *key)
+{
+	QueueTouch *touch;
+
+	queue_xact_reserve(local, 1);
+	touch = &local->touches[local->num_touches++];
+	touch->kind = kind;
+	touch->subid = GetCurrentSubTransactionId();
+	touch->taken_by = InvalidSubTransactionId;
+	touch->collapsed = false;
+	touch->reserved = false;
+	touch->lane = lane;
+	touch->track = track;
+	touch->attempts = 0;
+	touch->retry_delay = 0;
+	touch->count = 1;
+	touch->key = *key;
+	return touch;
+}
+
+void
+queue_xact_untouch(QueueLocalHead *local)
+{
+	QueueTouch *touch;
+
+	Assert(local->num_touches > 0);
+	touch = &local->touches[--local->num_touches];
+	if (touch->reserved)
+		queue_attempts_unreserve();
+}
+
+void
+queue_xact_mark_own_taken(QueueLocalHead *local, int32 lane, int track,
+						  const QueueKey *key)
+{
+	for (int i = local->num_touches - 1; i >= 0; i--)
+	{
+		QueueTouch *touch = &local->touches[i];
+
+		if (touch->kind == QUEUE_TOUCH_INSERTED && !touch->collapsed &&
+			touch->lane == lane && touch->track == track &&
+			queue_key_cmp(&touch->key, key) == 0)
+		{
+			touch->taken_by = GetCurrentSubTransactionId();
+			return;
+		}
+	}
+}
+
+bool
+queue_xact_lowest_own(QueueLocalHead *local, int32 lane, int track,
+					  QueueKey *key)
+{
+	bool		found = false;
+
+	for (int i = 0; i < local->num_touches; i++)
+	{
+		QueueTouch *touch = &local->touches[i];
+
+		if (touch->kind != QUEUE_TOUCH_INSERTED ||
+			touch->taken_by != InvalidSubTransactionId ||
+			touch->lane != lane || touch->track != track)
+			continue;
+		if (!found || queue_key_cmp(&touch->key, key) < 0)
+			*key = touch->key;
+		found = true;
+	}
+	return found;
+}
+
+static void
+make_attempt_key(QueueAttemptKey *result, const QueueHeadId *id,
+				 const QueueKey *key)
+{
+	memset(result, 0, sizeof(*result));
+	result->database = id->database;
+	result->queue_table = id->queue_table;
+	result->queue_id = id->queue_id;
+	result->consumer_id = id->consumer_id;
+	result->msgid = key->msgid;
+}
+
+/* Is the key one that this transaction has inserted, at or below subid? */
+static bool
+is_own_insert(QueueLocalHead *local, const QueueTouch *taken,
+			  SubTransactionId subid)
+{
+	for (int i = local->num_touches - 1; i >= 0; i--)
+	{
+		QueueTouch *touch = &local->touches[i];
+
+		if (touch->subid < subid)
+			return false;
+		if (touch->kind == QUEUE_TOUCH_INSERTED &&
+			touch->lane == taken->lane && touch->track == taken->track &&
+			queue_key_cmp(&touch->key, &taken->key) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Count failed attempts (rule A1), or settle them, for the entries from
+ * first on.  Done before publication: whoever finds the key again reads it.
+ */
+static void
+settle_attempts(QueueLocalHead *local, int first, bool failed,
+				SubTransactionId subid)
+{
+	TimestampTz now = 0;
+
+	for (int i = first; i < local->num_touches; i++)
+	{
+		QueueTouch *touch = &local->touches[i];
+		QueueAttemptKey key;
+		TimestampTz not_before = 0;
+
+		if (touch->kind != QUEUE_TOUCH_TAKEN)
+			continue;
+		if (!failed)
+		{
+			if (!queue_attempts_is_empty())
+			{
+				make_attempt_key(&key, &local->ref.id, &touch->key);
+				queue_attempts_forget(&key);
+			}
+			if (touch->reserved)
+				queue_attempts_unreserve();
+			touch->reserved = false;
+			continue;
+		}
+		if (!touch->reserved)
+			continue;
+		touch->reserved = false;
+		if (proc_exit_inprogress || is_own_insert(local, touch, subid))
+		{
+			queue_attempts_unreserve();
+			continue;
+		}
+		if (touch->retry_delay < 0)
+			not_before = DT_NOEND;
+		else if (touch->retry_delay > 0)
+		{
+			if (now == 0)
+				now = queue_clock_now();
+			not_before = now + touch->retry_delay;
+		}
+		make_attempt_key(&key, &local->ref.id, &touch->key);
+		queue_attempts_record(&key, touch->attempts + 1, not_before);
+	}
+}
+
+/* Publish one entry; the caller holds the head's lock. */
+static void
+publish_touch(QueueHead *head, const QueueTouch *touch)
+{
+	QueueLane  *lane;
+
+	if (!touch->collapsed)
+	{
+		queue_head_return(head, touch->lane, touch->track, &touch->key);
+		return;
+	}
+	lane = queue_head_lane(head, touch->lane, true);
+	if (lane != NULL &&
+		queue_key_cmp(&touch->key, &lane->tracks[touch->track].barrier) < 0)
+		queue_head_lower(head, touch->lane, touch->track, &touch->key);
+}
+
+/* Lock the local head's head, looking it up again if the slot was reused. */
+static QueueHead *
+lock_for_publication(QueueLocalHead *local)
+{
+	QueueHead  *head = queue_head_lock(&local->ref);
+
+	if (head == NULL && queue_head_find(&local->ref, false))
+		head = queue_head_lock(&local->ref);
+	return head;
+}
+
+/* Rules P2, P3, P4: all keys, and leaving, in one critical section. */
+static void
+publish_head(QueueLocalHead *local, bool committed)
+{
+	QueueHead  *head;
+
+	settle_attempts(local, 0, !committed, 0);
+	head = lock_for_publication(local);
+	if (head == NULL)
+		return;
+	for (int i = 0; i < local->num_touches; i++)
+	{
+		QueueTouch *touch = &local->touches[i];
+		bool		needed = true;
+
+		if (touch->kind == QUEUE_TOUCH_INSERTED)
+			needed = committed &&
+				touch->taken_by == InvalidSubTransactionId;
+		else if (touch->kind == QUEUE_TOUCH_TAKEN)
+			needed = !committed;
+		if (needed)
+			publish_touch(head, touch);
+	}
+	queue_head_leave(head);
+	queue_head_unlock(head);
+}
+
+/* Rule X5: every key becomes sticky, whatever side of the barrier it is on. */
+static void
+publish_prepared(QueueLocalHead *local, TransactionId xid)
+{
+	QueueHead  *head;
+
+	for (int i = 0; i < local->num_touches; i++)
+	{
+		if (local->touches[i].reserved)
+			queue_attempts_unreserve();
+		local->touches[i].reserved = false;
+	}
+	head = lock_for_publication(local);
+	if (head == NULL)
+		return;
+	for (int i = 0; i < local->num_touches; i++)
+	{
+		QueueTouch *touch = &local->touches[i];
+
+		if (touch->collapsed ||
+			!queue_head_stick(head, touch->lane, touch->track, &touch->key,
+							  xid))
+			queue_head_lower(head, touch->lane, touch->track, &touch->key);
+	}
+	queue_head_leave(head);
+	queue_head_unlock(head);
+}
+
+static TransactionId prepared_xid = InvalidTransactionId;
+
+static void
+xact_callback(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+			if (pre_commit)
+				pre_commit(false);
+			return;
+
+		case XACT_EVENT_PRE_PREPARE:
+			if (pre_commit)
+				pre_commit(true);
+			prepared_xid = GetTopTransactionIdIfAny();
+			return;
+
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_ABORT:
+			if (local_heads != NULL)
+				DEBUG_POINT("before_publish");
+			for (QueueLocalHead *local = local_heads; local; local = local->next)
+				publish_head(local, event == XACT_EVENT_COMMIT);
+			if (local_heads != NULL)
+				DEBUG_POINT("after_publish");
+			break;
+
+		case XACT_EVENT_PREPARE:
+			for (QueueLocalHead *local = local_heads; local; local = local->next)
+				publish_prepared(local, prepared_xid);
+			break;
+
+		default:
+			return;
+	}
+	local_heads = NULL;			/* its memory goes with the transaction */
+}
+
+/* The entries of an aborted subtransaction are published and dropped. */
+static void
+abort_subxact(QueueLocalHead *local, SubTransactionId subid)
+{
+	QueueHead  *head = NULL;
+	int			first = local->num_touches;
+
+	while (first > 0 && local->touches[first - 1].subid >= subid)
+		first--;
+	for (int i = 0; i < first; i++)
+	{
+		if (local->touches[i].taken_by >= subid)
+			local->touches[i].taken_by = InvalidSubTransactionId;
+	}
+	if (first == local->num_touches)
+		return;
+
+	settle_attempts(local, first, true, subid);
+	head = lock_for_publication(local);
+	for (int i = first; head != NULL && i < local->num_touches; i++)
+	{
+		if (local->touches[i].kind != QUEUE_TOUCH_INSERTED)
+			publish_touch(head, &local->touches[i]);
+	}
+	if (head != NULL)
+		queue_head_unlock(head);
+	local->num_touches = first;
+}
+
+static void
+commit_subxact(QueueLocalHead *local, SubTransactionId subid,
+			   SubTransactionId parent)
+{
+	for (int i = local->num_touches - 1; i >= 0; i--)
+	{
+		if (local->touches[i].subid < subid)
+			break;
+		local->touches[i].subid = parent;
+	}
+	for (int i = 0; i < local->num_touches; i++)
+	{
+		if (local->touches[i].taken_by == subid)
+			local->touches[i].taken_by = parent;
+	}
+}
+
+static void
+subxact_callback(SubXactEvent event, SubTransactionId my_subid,
+				 SubTransactionId parent_subid, void *arg)
+{
+	bool		aborted = event == SUBXACT_EVENT_ABORT_SUB;
+
+	if (!aborted && event != SUBXACT_EVENT_COMMIT_SUB)
+		return;
+	if (aborted && local_heads != NULL)
+		DEBUG_POINT("before_publish");
+	for (QueueLocalHead *local = local_heads; local; local = local->next)
+	{
+		if (aborted)
+			abort_subxact(local, my_subid);
+		else
+			commit_subxact(local, my_subid, parent_subid);
+	}
+	if (subxact_end)
+		subxact_end(!aborted, my_subid, parent_subid);
+}

@@ -1,0 +1,95 @@
+/*-------------------------------------------------------------------------
+ *
+ * xact.h
+ *	  What this transaction has done to heads, and its publication.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef QUEUE_XACT_H
+#define QUEUE_XACT_H
+
+#include "access/xact.h"
+
+#include "attempts.h"
+#include "head.h"
+
+typedef enum QueueTouchKind
+{
+	QUEUE_TOUCH_INSERTED,		/* published if the transaction commits */
+	QUEUE_TOUCH_TAKEN,			/* deleted: published if it aborts */
+	QUEUE_TOUCH_LOCKED,			/* stays live: published in any case */
+	QUEUE_TOUCH_HAND			/* popped, not decided: published in any case */
+} QueueTouchKind;
+
+/* One key that this transaction has touched. */
+typedef struct QueueTouch
+{
+	QueueTouchKind kind;
+	SubTransactionId subid;
+	SubTransactionId taken_by;	/* inserted: subtransaction that took it again */
+	bool		collapsed;		/* key is the lowest of count keys */
+	bool		reserved;		/* taken: a place for a failed attempt */
+	int32		lane;
+	int32		track;
+	int32		attempts;		/* taken: failed attempts before this one */
+	int64		retry_delay;	/* taken: microseconds; -1 for ever */
+	int64		count;
+	QueueKey	key;
+} QueueTouch;
+
+/* What this transaction has done in one head. */
+typedef struct QueueLocalHead
+{
+	QueueHeadRef ref;
+	bool		registered;
+	SubTransactionId registered_subid;	/* last one made known */
+	int			num_touches;
+	int			max_touches;
+	QueueTouch *touches;		/* sorted by subid */
+	struct QueueLocalHead *next;
+} QueueLocalHead;
+
+/* This transaction's state for a head; made where there is none. */
+extern QueueLocalHead *queue_xact_head(const QueueHeadId *id);
+
+/* Enter the head's registry (rule O1).  Assigns a transaction id. */
+extern void queue_xact_register(QueueLocalHead *local);
+
+/* As above, where the caller holds the lock and has assigned the ids. */
+extern void queue_xact_register_locked(QueueLocalHead *local,
+									   QueueHead *head);
+
+/* Make a list entry before the change itself (rule O2). */
+extern QueueTouch *queue_xact_touch(QueueLocalHead *local,
+									QueueTouchKind kind, int32 lane,
+									int track, const QueueKey *key);
+
+/* Memory for n more entries, so that the next touches cannot fail. */
+extern void queue_xact_reserve(QueueLocalHead *local, int n);
+
+/* Take the newest entry back: the change was not made. */
+extern void queue_xact_untouch(QueueLocalHead *local);
+
+/* An own insert was deleted again by this transaction. */
+extern void queue_xact_mark_own_taken(QueueLocalHead *local, int32 lane,
+									  int track, const QueueKey *key);
+
+/* The lowest own insert not taken again; false if there is none. */
+extern bool queue_xact_lowest_own(QueueLocalHead *local, int32 lane,
+								  int track, QueueKey *key);
+
+/*
+ * Called at PRE_COMMIT, for stores that give keys at commit; set by
+ * message_store.c.
+ */
+typedef void (*QueuePreCommit) (bool is_prepare);
+extern void queue_xact_set_pre_commit(QueuePreCommit callback);
+
+/* Called for each aborted or committed subtransaction, if set. */
+typedef void (*QueueSubXactEnd) (bool committed, SubTransactionId subid,
+								 SubTransactionId parent);
+extern void queue_xact_set_subxact_end(QueueSubXactEnd callback);
+
+extern void queue_xact_init(void);
+
+#endif							/* QUEUE_XACT_H */
