@@ -42,12 +42,12 @@ DROP TRIGGER f_upper ON f_qt;
 
 -- constraints of the user's
 ALTER TABLE f_qt ADD CONSTRAINT short CHECK (length(payload) < 10);
-CALL pg_temp.try($$SELECT queue.enqueue('f', 'much too long for this')$$);
+CALL pg_temp.try($$SELECT queue.enqueue('f', 'much too long for this')$$, brief => true);
 SELECT queue.enqueue('f', 'short') IS NOT NULL AS sent;
 SELECT payload FROM queue.dequeue('f');
 ALTER TABLE f_qt DROP CONSTRAINT short;
 ALTER TABLE f_qt ALTER payload SET NOT NULL;
-CALL pg_temp.try($$SELECT queue.enqueue('f', NULL)$$);
+CALL pg_temp.try($$SELECT queue.enqueue('f', NULL)$$, brief => true);
 ALTER TABLE f_qt ALTER payload DROP NOT NULL;
 
 -- a column of the user's
@@ -99,6 +99,7 @@ SELECT payload FROM queue.dequeue('f', max_messages => 10);
 -- our trigger gone: no head, but nothing lost
 SELECT tgrelid::regclass::text LIKE '%ready%' AS ready, tgrelid::regclass AS leaf
 FROM pg_trigger WHERE tgname = 'queue_message_published' AND tgrelid::regclass::text ~ 'ready' ORDER BY tgrelid::regclass::text LIMIT 1 \gset
+SELECT :'ready' AS ready;
 SELECT queue.enqueue('f', n::text) IS NOT NULL AS sent FROM generate_series(1, 3) n;
 SELECT payload FROM queue.dequeue('f');
 ALTER TABLE :leaf DISABLE TRIGGER queue_message_published;
@@ -121,7 +122,7 @@ SELECT queue.create_queue('f_two', 'f_qt');
 SELECT count(*) FROM queue.dequeue('f_two');
 -- the default exception queue dropped by hand
 DROP VIEW "aq$_f_qt_e";
-SELECT queue.enqueue('f', 'expired', expiration => '0') IS NOT NULL AS sent;
+SELECT queue.enqueue('f', 'expired', expiration => '1 us') IS NOT NULL AS sent;
 SELECT queue.enqueue('f', 'next') IS NOT NULL AS sent;
 CALL pg_temp.try($$SELECT queue.dequeue('f')$$);
 SELECT queue.drop_queue_table('f_qt', force => true);
@@ -132,15 +133,17 @@ SELECT relid::regclass AS leaf FROM pg_partition_tree('f_qt') WHERE isleaf AND r
 DROP TABLE :leaf;
 SELECT queue.enqueue('f', '1') IS NOT NULL AS sent;
 SELECT payload FROM queue.dequeue('f');
-CALL pg_temp.try($$SELECT queue.enqueue('f', '1', delay => '1 day')$$);
+CALL pg_temp.try($$SELECT queue.enqueue('f', '1', delay => '1 day')$$, brief => true);
 SELECT queue.drop_queue_table('f_qt', force => true);
 
 -- the payload's type dropped
 CREATE TYPE f_t AS (n int);
 SELECT queue.create_queue('f', payload_type => 'f_t');
 SELECT queue.enqueue('f', ROW(1)) IS NOT NULL AS sent;
-CALL pg_temp.try($$DROP TYPE f_t$$);
+CALL pg_temp.try($$DROP TYPE f_t$$, brief => true);
+SET client_min_messages = warning;
 DROP TYPE f_t CASCADE;
+RESET client_min_messages;
 CALL pg_temp.try($$SELECT queue.enqueue('f', ROW(1))$$);
 CALL pg_temp.try($$SELECT queue.dequeue('f')$$);
 SELECT count(*) FROM f_qt;
@@ -154,13 +157,12 @@ SELECT queue.create_queue('f_exc', 'f_qt', queue_type => 'exception');
 SELECT queue.enqueue('f', n::text, priority => n) IS NOT NULL AS sent FROM generate_series(1, 2) n;
 DELETE FROM queue.queue;
 DELETE FROM queue.queue_table;
-CALL pg_temp.try($$SELECT queue.dequeue('f')$$);
 SELECT queue.adopt('f_qt');
 SELECT view, queue_type, max_retries, retry_delay, retention_time, is_default_exception FROM queue.queue ORDER BY id;
 SELECT payload_type, sort_list FROM queue.queue_table;
 SELECT queue.start_queue('f');
 SELECT payload FROM queue.dequeue('f', max_messages => 10);
-CALL pg_temp.try($$SELECT queue.adopt('f_qt')$$);
+SELECT queue.adopt('f_qt');
 CALL pg_temp.try($$SELECT queue.adopt('f_log')$$);
 SELECT queue.drop_queue_table('f_qt', force => true);
 

@@ -13,7 +13,7 @@ SELECT column_name, data_type FROM information_schema.columns WHERE table_name =
 SELECT queue.enqueue(q, q || ' consumed', correlation => 'c', priority => 2) IS NOT NULL AS sent FROM unnest('{j_none,j_day,j_ever}'::text[]) q;
 SELECT queue.enqueue(q, q || ' ready') IS NOT NULL AS sent FROM unnest('{j_none,j_day,j_ever}'::text[]) q;
 SELECT queue.enqueue('j_day', 'waiting', delay => '1 day', exception_queue => '"aq$_j_qt_e"') IS NOT NULL AS sent;
-SELECT queue.enqueue('j_day', 'expired', expiration => '0') IS NOT NULL AS sent;
+SELECT queue.enqueue('j_day', 'expired', expiration => '1 us') IS NOT NULL AS sent;
 SELECT payload FROM queue.dequeue('j_none');
 SELECT payload FROM queue.dequeue('j_day');
 SELECT payload FROM queue.dequeue('j_ever');

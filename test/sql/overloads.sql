@@ -10,9 +10,9 @@ CREATE FUNCTION pg_temp.got() RETURNS text LANGUAGE sql VOLATILE
 AS $$ SELECT string_agg(payload::text, ' ') FROM queue.dequeue('o', max_messages => 100) $$;
 
 -- two overloads each, no more
-SELECT p.oid::regprocedure::text ~ ', text' AS with_text, p.pronargs, p.provolatile, p.proparallel, p.proisstrict
+SELECT p.proname, p.proargtypes[1]::regtype AS payload, p.pronargs, p.provolatile, p.proparallel, p.proisstrict
 FROM pg_proc p WHERE p.pronamespace = 'queue'::regnamespace AND p.proname IN ('enqueue', 'enqueue_array')
-ORDER BY p.proname, 1;
+ORDER BY 1, 2::text;
 
 -- payload
 SELECT queue.enqueue('o', '1') IS NOT NULL AS sent;

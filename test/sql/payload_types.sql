@@ -8,7 +8,7 @@ CREATE TYPE address_t AS (street text, "Zip Code" int);
 CREATE TYPE customer_t AS (id int, name text, home address_t, tags text[]);
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
 CREATE DOMAIN filled AS text NOT NULL;
-CREATE DOMAIN rich AS customer_t CHECK ((VALUE).id IS NOT NULL);
+CREATE DOMAIN rich AS customer_t CHECK ((VALUE).id <> 0);
 CREATE TYPE mood AS ENUM ('sad', 'happy');
 CREATE TABLE row_t (n int, gone int, t text);
 ALTER TABLE row_t DROP COLUMN gone;
@@ -26,7 +26,6 @@ SELECT queue.create_queue('p_enum', payload_type => 'mood');
 SELECT queue.create_queue('p_int', payload_type => 'int');
 SELECT queue.create_queue('p_range', payload_type => 'int4range');
 SELECT queue.create_queue('p_row', payload_type => 'row_t');
-SELECT queue.create_queue('p_xml', payload_type => 'xml');
 
 -- text, with nothing in it and with a lot
 SELECT queue.enqueue('p_text', 'plain') IS NOT NULL AS sent;
@@ -86,11 +85,11 @@ CALL pg_temp.try($$SELECT queue.enqueue('p_filled', NULL::text)$$);
 SELECT payload FROM queue.dequeue('p_filled', max_messages => 10);
 SELECT queue.enqueue('p_rich', ROW(1, 'one', NULL, NULL)::customer_t) IS NOT NULL AS sent;
 SELECT queue.enqueue('p_rich', ROW(2, 'two', NULL, NULL)) IS NOT NULL AS sent;
-CALL pg_temp.try($$SELECT queue.enqueue('p_rich', ROW(NULL, 'two', NULL, NULL))$$);
-CALL pg_temp.try($$SELECT queue.enqueue('p_rich', ROW(NULL, 'two', NULL, NULL)::customer_t)$$);
+CALL pg_temp.try($$SELECT queue.enqueue('p_rich', ROW(0, 'two', NULL, NULL))$$);
+CALL pg_temp.try($$SELECT queue.enqueue('p_rich', ROW(0, 'two', NULL, NULL)::customer_t)$$);
 SELECT (payload).id, pg_typeof(payload) FROM queue.dequeue_as(NULL::rich, 'p_rich', max_messages => 10);
 
--- arrays, enums, numbers, ranges, xml
+-- arrays, enums, numbers, ranges
 SELECT queue.enqueue('p_array', ARRAY[1, NULL, 3]) IS NOT NULL AS sent;
 SELECT queue.enqueue('p_array', '{{1,2},{3,4}}') IS NOT NULL AS sent;
 SELECT queue.enqueue('p_array', ARRAY[1]::bigint[]) IS NOT NULL AS sent;
@@ -111,8 +110,6 @@ SELECT payload FROM queue.dequeue_as(NULL::int, 'p_int', max_messages => 10);
 SELECT queue.enqueue('p_range', int4range(1, 5)) IS NOT NULL AS sent;
 SELECT queue.enqueue('p_range', '[7,7]') IS NOT NULL AS sent;
 SELECT payload FROM queue.dequeue('p_range', max_messages => 10);
-SELECT queue.enqueue('p_xml', '<a>b</a>') IS NOT NULL AS sent;
-SELECT payload FROM queue.dequeue('p_xml');
 
 -- refused: nothing is stored
 CALL pg_temp.try($$SELECT queue.enqueue('p_jsonb', '{bad')$$);
@@ -146,7 +143,7 @@ SELECT (payload).* FROM queue.dequeue_as(NULL::row_t, 'p_row');
 SELECT queue.enqueue('p_composite', ROW(1, 'one', ROW('street', 12345, 'land'), '{a,b}')) IS NOT NULL AS sent;
 SELECT payload FROM queue.dequeue('p_composite');
 -- the type cannot be dropped under the queue
-CALL pg_temp.try($$DROP TYPE mood$$);
+CALL pg_temp.try($$DROP TYPE mood$$, brief => true);
 
 DO $$
 DECLARE

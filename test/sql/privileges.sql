@@ -179,7 +179,7 @@ SET ROLE regress_queue_owner;
 SELECT queue.alter_queue('g.q', retention_time => '1 day', max_retries => 0);
 SELECT queue.grant_queue_privilege('all', 'g.q', 'regress_queue_user');
 SET ROLE regress_queue_user;
-SELECT queue.enqueue('g.q', '"expired"', expiration => '0') IS NOT NULL AS sent;
+SELECT queue.enqueue('g.q', '"expired"', expiration => '1 us') IS NOT NULL AS sent;
 SELECT count(*) FROM queue.dequeue('g.q', max_messages => 100);
 BEGIN;
 SELECT queue.enqueue('g.q', '"failed"') IS NOT NULL AS sent;

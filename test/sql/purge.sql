@@ -11,7 +11,7 @@ CREATE PROCEDURE pg_temp.fill() LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM queue.enqueue('u1', 'processed');
 	PERFORM FROM queue.dequeue('u1');
-	PERFORM queue.enqueue('u1', 'expired', expiration => '0');
+	PERFORM queue.enqueue('u1', 'expired', expiration => '1 us');
 	PERFORM FROM queue.dequeue('u1');
 	PERFORM queue.enqueue('u1', 'waiting', delay => '1 day');
 	PERFORM queue.enqueue('u1', 'ready', priority => 5, correlation => 'c');
@@ -54,8 +54,9 @@ CALL pg_temp.try($$SELECT queue.purge_queue_table('u_qt', 'priority')$$);
 CALL pg_temp.try($$SELECT queue.purge_queue_table('u_qt', '')$$);
 CALL pg_temp.try($$SELECT queue.purge_queue_table('u_qt', 'true) OR (true')$$);
 CALL pg_temp.try($$SELECT queue.purge_queue_table('u_qt', 'true); DROP TABLE u_qt; --')$$);
-CALL pg_temp.try($$SELECT queue.purge_queue_table('u_qt', 'true -- comment')$$);
 CALL pg_temp.try($$SELECT queue.purge_queue_table('u_qt', '1 / (priority - priority) > 0')$$);
 CALL pg_temp.try($$SELECT queue.purge_queue_table('u1')$$);
 CALL pg_temp.try($$SELECT queue.purge_queue_table(NULL)$$);
+SELECT count(*) FROM u_qt;
+SELECT queue.purge_queue_table('u_qt', 'true -- all of them');
 SELECT queue.drop_queue_table('u_qt', force => true);

@@ -65,7 +65,7 @@ RESET queue.debug_clock_offset;
 -- expiration: never delivered afterwards, found in the exception queue, once
 SELECT queue.enqueue('t', 'short', expiration => '1 minute') IS NOT NULL AS sent;
 SELECT queue.enqueue('t', 'long', expiration => '1 hour') IS NOT NULL AS sent;
-SELECT payload, expiration, expires_at - enq_time AS after FROM t ORDER BY msgid;
+SELECT payload, expiration::interval(0), (expires_at - enq_time)::interval(0) AS after FROM t ORDER BY msgid;
 SET queue.debug_clock_offset = 61000000;
 SELECT payload FROM queue.dequeue('t', mode => 'browse', max_messages => 10);
 SELECT payload FROM queue.dequeue('t', max_messages => 10);
@@ -87,8 +87,8 @@ SELECT payload FROM queue.dequeue('t');
 SELECT payload FROM queue.dequeue('"aq$_t_qt_e"');
 RESET queue.debug_clock_offset;
 
--- expired at once; expired by msgid
-SELECT queue.enqueue('t', 'zero', expiration => '0') IS NOT NULL AS sent;
+-- expired nearly at once; expired by msgid
+SELECT queue.enqueue('t', 'zero', expiration => '1 us') IS NOT NULL AS sent;
 SELECT payload FROM queue.dequeue('t');
 SELECT queue.enqueue('t', 'by id', expiration => '1 minute') AS id \gset
 SET queue.debug_clock_offset = 61000000;
@@ -100,7 +100,7 @@ SELECT count(*) FROM t_qt;
 -- an exception queue of the message's own
 SELECT queue.create_queue('t_exc', 't_qt', queue_type => 'exception');
 SELECT queue.start_queue('t_exc', enqueue => false);
-SELECT queue.enqueue('t', 'own', expiration => '0', exception_queue => 't_exc') IS NOT NULL AS sent;
+SELECT queue.enqueue('t', 'own', expiration => '1 us', exception_queue => 't_exc') IS NOT NULL AS sent;
 SELECT payload FROM queue.dequeue('t');
 SELECT payload FROM queue.dequeue('"aq$_t_qt_e"');
 SELECT payload FROM queue.dequeue('t_exc');
@@ -120,9 +120,10 @@ CALL pg_temp.try($$SELECT queue.enqueue('t', 'x', deliver_at => 'infinity')$$);
 CALL pg_temp.try($$SELECT queue.enqueue('t', 'x', deliver_at => '-infinity')$$);
 CALL pg_temp.try($$SELECT queue.enqueue('t', 'x', delay => '300000 years')$$);
 CALL pg_temp.try($$SELECT queue.enqueue('t', 'x', expiration => '-1 s')$$);
+CALL pg_temp.try($$SELECT queue.enqueue('t', 'x', expiration => '0')$$);
 CALL pg_temp.try($$SELECT queue.enqueue('t', 'x', expiration => '300000 years')$$);
 CALL pg_temp.try($$SELECT queue.enqueue('t', 'x', delay => '290000 years', expiration => '290000 years')$$);
-CALL pg_temp.try($$SELECT queue.enqueue('t', 'x', exception_queue => 'no_such_queue', expiration => '0')$$);
+CALL pg_temp.try($$SELECT queue.enqueue('t', 'x', exception_queue => 'no_such_queue', expiration => '1 us')$$);
 CALL pg_temp.try($$SELECT queue.enqueue('t', 'x', exception_queue => 't')$$);
 CALL pg_temp.try($$INSERT INTO t (payload, delay) VALUES ('x', '-1 s')$$);
 CALL pg_temp.try($$INSERT INTO t (payload, delay, deliver_at) VALUES ('x', '1 s', now())$$);

@@ -25,7 +25,7 @@ SELECT payload FROM x ORDER BY msgid;
 
 -- replica role: INSERT into the view would store nothing, so it is refused; the calls work
 SET session_replication_role = replica;
-CALL pg_temp.try($$INSERT INTO x (payload) VALUES ('lost')$$);
+CALL pg_temp.try($$INSERT INTO x (payload) VALUES ('"lost"')$$);
 COPY x (payload) FROM stdin;
 1
 \.
@@ -55,7 +55,7 @@ INSERT INTO source VALUES (3);
 SELECT count(*) FROM x;
 COMMIT;
 SELECT payload FROM queue.dequeue('x', max_messages => 10);
--- a function declared STABLE cannot take
+-- in a function that is wrongly declared STABLE
 CREATE FUNCTION stable_take() RETURNS SETOF jsonb LANGUAGE sql STABLE AS $$ SELECT payload FROM queue.dequeue('x') $$;
 SELECT queue.enqueue('x', '9') IS NOT NULL AS sent;
 SELECT * FROM stable_take();
