@@ -14,7 +14,7 @@
 #include "key.h"
 #include "queue.h"
 
-#define QUEUE_MAX_LANES		16
+#define QUEUE_MAX_LANES		32
 #define QUEUE_MAX_RETURNED	32
 #define QUEUE_MAX_STICKY	32
 #define QUEUE_MAX_SUBXIDS	6

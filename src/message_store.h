@@ -8,6 +8,8 @@
 #ifndef QUEUE_MESSAGE_STORE_H
 #define QUEUE_MESSAGE_STORE_H
 
+#include "access/relscan.h"
+#include "access/skey.h"
 #include "executor/tuptable.h"
 #include "storage/lock.h"
 #include "utils/relcache.h"
@@ -35,11 +37,75 @@ extern void queue_message_key(QueueKey *key, QueueSort sort,
 extern void queue_message_due_key(QueueKey *key, const QueueMessage *message);
 
 /*
- * Store messages of one queue: state and segment are computed here, and the
- * heads learn of it.  All messages go to the same leaf kind or not; order is
- * kept.  The caller holds the queue's lock and has checked everything.
+ * Store messages of one queue: msgid, order_at, state, segment, queue_id and
+ * enq_xid are set here, and the heads learn of it.  Order is kept.  The
+ * caller holds the queue's lock and has checked everything.  msgid values
+ * point into palloc'd memory of the current context.
  */
 extern void queue_message_insert(const QueueDesc *queue,
 								 QueueMessage *messages, int count);
+
+/*
+ * Store a row that has been deleted elsewhere by this transaction in the
+ * expired leaf, for an exception queue, or in the journal (rule E3).
+ */
+extern void queue_message_expire(const QueueDesc *from, const QueueDesc *to,
+								 const char *reason, QueueMessage *message);
+extern void queue_message_journal(const QueueTable *table,
+								  QueueMessage *message);
+
+/* One ordered leaf, open. */
+typedef struct QueueStore
+{
+	const QueueLeaf *leaf;
+	int			track;			/* segment, or QUEUE_TRACK_DUE */
+	Relation	rel;
+	Relation	index;
+} QueueStore;
+
+/*
+ * Open a leaf with its key index, keeping the locks to the end of the
+ * transaction.  False if it has no usable index (a restore is under way).
+ */
+extern bool queue_store_open(QueueStore *store, const QueueLeaf *leaf,
+							 int track, LOCKMODE mode);
+extern bool queue_store_open_by_msgid(QueueStore *store,
+									  const QueueTable *table,
+									  const QueueLeaf *leaf, int track,
+									  LOCKMODE mode);
+extern void queue_store_close(QueueStore *store);
+extern IndexScanDesc queue_store_scan_msgid(QueueStore *store,
+											Snapshot snapshot,
+											ScanKey key,
+											const pg_uuid_t *msgid);
+
+/*
+ * Scan a leaf in order for one queue and consumer.  lane NULL: all
+ * priorities.  from NULL or minus infinity: from the start; exact: only that
+ * key.  The scan keys are kept in *keys, which must live as long as the scan.
+ */
+typedef struct QueueScanKeys
+{
+	ScanKeyData keys[6];
+	ScanKeyData row[3];
+} QueueScanKeys;
+
+extern IndexScanDesc queue_store_scan(QueueStore *store, Snapshot snapshot,
+									  QueueScanKeys *keys, QueueSort sort,
+									  int32 queue_id, int32 consumer_id,
+									  const int32 *lane,
+									  const QueueKey *from, bool exact);
+
+/* The priority after *lane that has rows, visible or not; false: none. */
+extern bool queue_store_next_lane(QueueStore *store, QueueSort sort,
+								  int32 queue_id, int32 consumer_id,
+								  bool first, int32 *lane);
+
+/* Note an insert that did not come through here (rule T1). */
+extern void queue_message_note_insert(const QueueTable *table,
+									  QueueState state, int segment,
+									  const QueueMessage *message);
+
+extern void queue_message_store_init(void);
 
 #endif							/* QUEUE_MESSAGE_STORE_H */

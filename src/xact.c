@@ -33,8 +33,6 @@
 #define MAX_LISTED_TOUCHES	1000
 
 static QueueLocalHead *local_heads = NULL;
-static QueuePreCommit pre_commit = NULL;
-static QueueSubXactEnd subxact_end = NULL;
 
 static void xact_callback(XactEvent event, void *arg);
 static void subxact_callback(SubXactEvent event, SubTransactionId my_subid,
@@ -45,18 +43,6 @@ queue_xact_init(void)
 {
 	RegisterXactCallback(xact_callback, NULL);
 	RegisterSubXactCallback(subxact_callback, NULL);
-}
-
-void
-queue_xact_set_pre_commit(QueuePreCommit callback)
-{
-	pre_commit = callback;
-}
-
-void
-queue_xact_set_subxact_end(QueueSubXactEnd callback)
-{
-	subxact_end = callback;
 }
 
 QueueLocalHead *
@@ -268,32 +254,12 @@ make_attempt_key(QueueAttemptKey *result, const QueueHeadId *id,
 	result->msgid = key->msgid;
 }
 
-/* Is the key one that this transaction has inserted, at or below subid? */
-static bool
-is_own_insert(QueueLocalHead *local, const QueueTouch *taken,
-			  SubTransactionId subid)
-{
-	for (int i = local->num_touches - 1; i >= 0; i--)
-	{
-		QueueTouch *touch = &local->touches[i];
-
-		if (touch->subid < subid)
-			return false;
-		if (touch->kind == QUEUE_TOUCH_INSERTED &&
-			touch->lane == taken->lane && touch->track == taken->track &&
-			queue_key_cmp(&touch->key, &taken->key) == 0)
-			return true;
-	}
-	return false;
-}
-
 /*
  * Count failed attempts (rule A1), or settle them, for the entries from
  * first on.  Done before publication: whoever finds the key again reads it.
  */
 static void
-settle_attempts(QueueLocalHead *local, int first, bool failed,
-				SubTransactionId subid)
+settle_attempts(QueueLocalHead *local, int first, bool failed)
 {
 	TimestampTz now = 0;
 
@@ -320,7 +286,7 @@ settle_attempts(QueueLocalHead *local, int first, bool failed,
 		if (!touch->reserved)
 			continue;
 		touch->reserved = false;
-		if (proc_exit_inprogress || is_own_insert(local, touch, subid))
+		if (proc_exit_inprogress)
 		{
 			queue_attempts_unreserve();
 			continue;
@@ -372,7 +338,7 @@ publish_head(QueueLocalHead *local, bool committed)
 {
 	QueueHead  *head;
 
-	settle_attempts(local, 0, !committed, 0);
+	settle_attempts(local, 0, !committed);
 	head = lock_for_publication(local);
 	if (head == NULL)
 		return;
@@ -428,14 +394,7 @@ xact_callback(XactEvent event, void *arg)
 {
 	switch (event)
 	{
-		case XACT_EVENT_PRE_COMMIT:
-			if (pre_commit)
-				pre_commit(false);
-			return;
-
 		case XACT_EVENT_PRE_PREPARE:
-			if (pre_commit)
-				pre_commit(true);
 			prepared_xid = GetTopTransactionIdIfAny();
 			return;
 
@@ -477,7 +436,7 @@ abort_subxact(QueueLocalHead *local, SubTransactionId subid)
 	if (first == local->num_touches)
 		return;
 
-	settle_attempts(local, first, true, subid);
+	settle_attempts(local, first, true);
 	head = lock_for_publication(local);
 	for (int i = first; head != NULL && i < local->num_touches; i++)
 	{
@@ -523,6 +482,4 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 		else
 			commit_subxact(local, my_subid, parent_subid);
 	}
-	if (subxact_end)
-		subxact_end(!aborted, my_subid, parent_subid);
 }

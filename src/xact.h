@@ -78,18 +78,6 @@ extern void queue_xact_mark_own_taken(QueueLocalHead *local, int32 lane,
 extern bool queue_xact_lowest_own(QueueLocalHead *local, int32 lane,
 								  int track, QueueKey *key);
 
-/*
- * Called at PRE_COMMIT, for stores that give keys at commit; set by
- * message_store.c.
- */
-typedef void (*QueuePreCommit) (bool is_prepare);
-extern void queue_xact_set_pre_commit(QueuePreCommit callback);
-
-/* Called for each aborted or committed subtransaction, if set. */
-typedef void (*QueueSubXactEnd) (bool committed, SubTransactionId subid,
-								 SubTransactionId parent);
-extern void queue_xact_set_subxact_end(QueueSubXactEnd callback);
-
 extern void queue_xact_init(void);
 
 #endif							/* QUEUE_XACT_H */

@@ -1,0 +1,931 @@
+/*-------------------------------------------------------------------------
+ *
+ * message_store.c
+ *	  Insert, look up and move the rows of a queue table.
+ *
+ * The hot path calls the access methods: heap_insert and index_insert, with
+ * what the executor would have checked being checked by the callers.  A leaf
+ * that has an index, trigger, constraint or column beyond ours is written
+ * through the executor instead (insert_by_executor), as the owner of the
+ * queue table, so that nothing is skipped silently.
+ *
+ * Every insert first enters the queue's head (rule O1), then notes the key
+ * (O2), then stores the row and its index entries (E1).  Queues that order by
+ * commit time keep their messages in memory and store them when the
+ * transaction commits, under a lock on the queue, so that keys are given in
+ * the order of commits (C3).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/timestamp.h"
+#include "utils/xid8.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "clock.h"
+#include "compat.h"
+#include "debug_point.h"
+#include "errors.h"
+#include "key.h"
+#include "message_store.h"
+#include "name.h"
+#include "shmem.h"
+#include "xact.h"
+
+#define MAX_LEAF_INDEXES	8
+
+/* A message of a queue that orders by commit time, until the commit. */
+typedef struct DeferredMessage
+{
+	Oid			queue;
+	SubTransactionId subid;
+	QueueMessage message;
+	struct DeferredMessage *next;
+} DeferredMessage;
+
+static DeferredMessage *deferred_first = NULL;
+static DeferredMessage *deferred_last = NULL;
+
+/* the last queue table whose clock was raised by this session */
+static Oid	raised_table = InvalidOid;
+
+static void store_callback(XactEvent event, void *arg);
+static void store_subxact_callback(SubXactEvent event,
+								   SubTransactionId my_subid,
+								   SubTransactionId parent_subid, void *arg);
+
+void
+queue_message_store_init(void)
+{
+	RegisterXactCallback(store_callback, NULL);
+	RegisterSubXactCallback(store_subxact_callback, NULL);
+}
+
+void
+queue_message_init(QueueMessage *message)
+{
+	memset(message->values, 0, sizeof(message->values));
+	memset(message->nulls, true, sizeof(message->nulls));
+}
+
+static inline void
+set_value(QueueMessage *message, QueueColumn column, Datum value)
+{
+	message->values[column] = value;
+	message->nulls[column] = false;
+}
+
+void
+queue_message_from_slot(QueueMessage *message, const QueueTable *table,
+						TupleTableSlot *slot)
+{
+	slot_getallattrs(slot);
+	for (int i = 0; i < QUEUE_NUM_COLS; i++)
+	{
+		AttrNumber	attnum = table->attnum[i];
+
+		if (attnum == InvalidAttrNumber)
+		{
+			message->nulls[i] = true;
+			continue;
+		}
+		message->values[i] = slot->tts_values[attnum - 1];
+		message->nulls[i] = slot->tts_isnull[attnum - 1];
+	}
+}
+
+void
+queue_message_key(QueueKey *key, QueueSort sort, const QueueMessage *message)
+{
+	memset(key, 0, sizeof(*key));
+	if (QUEUE_SORT_HAS_ORDER_AT(sort) &&
+		!message->nulls[QUEUE_COL_ORDER_AT])
+		key->major = DatumGetInt64(message->values[QUEUE_COL_ORDER_AT]);
+	if (sort == QUEUE_SORT_ENQ_TIME_PRIORITY)
+		key->minor = DatumGetInt32(message->values[QUEUE_COL_PRIORITY]);
+	key->msgid = *DatumGetUUIDP(message->values[QUEUE_COL_MSGID]);
+}
+
+void
+queue_message_due_key(QueueKey *key, const QueueMessage *message)
+{
+	memset(key, 0, sizeof(*key));
+	key->major = message->nulls[QUEUE_COL_DUE_AT] ? 0 :
+		DatumGetTimestampTz(message->values[QUEUE_COL_DUE_AT]);
+	key->msgid = *DatumGetUUIDP(message->values[QUEUE_COL_MSGID]);
+}
+
+static int32
+message_lane(QueueSort sort, const QueueMessage *message)
+{
+	return QUEUE_SORT_HAS_LANES(sort) ?
+		DatumGetInt32(message->values[QUEUE_COL_PRIORITY]) : 0;
+}
+
+/* ---------- scans ---------- */
+
+bool
+queue_store_open(QueueStore *store, const QueueLeaf *leaf, int track,
+				 LOCKMODE mode)
+{
+	if (!OidIsValid(leaf->relid) || !OidIsValid(leaf->key_index))
+		return false;
+	store->leaf = leaf;
+	store->track = track;
+	store->rel = table_open(leaf->relid, mode);
+	store->index = index_open(leaf->key_index, mode);
+	return true;
+}
+
+void
+queue_store_close(QueueStore *store)
+{
+	index_close(store->index, NoLock);
+	table_close(store->rel, NoLock);
+}
+
+/* Is it an index on msgid alone? */
+static bool
+is_msgid_index(Oid index_oid, const QueueTable *table)
+{
+	Relation	index = index_open(index_oid, AccessShareLock);
+	bool		result;
+
+	result = index->rd_index->indnkeyatts == 1 &&
+		index->rd_index->indisvalid &&
+		index->rd_index->indkey.values[0] == table->attnum[QUEUE_COL_MSGID];
+	index_close(index, AccessShareLock);
+	return result;
+}
+
+bool
+queue_store_open_by_msgid(QueueStore *store, const QueueTable *table,
+						  const QueueLeaf *leaf, int track, LOCKMODE mode)
+{
+	List	   *indexes;
+	ListCell   *cell;
+	Oid			found = InvalidOid;
+
+	if (!OidIsValid(leaf->relid))
+		return false;
+	store->leaf = leaf;
+	store->track = track;
+	store->rel = table_open(leaf->relid, mode);
+	indexes = RelationGetIndexList(store->rel);
+	foreach(cell, indexes)
+	{
+		if (is_msgid_index(lfirst_oid(cell), table))
+		{
+			found = lfirst_oid(cell);
+			break;
+		}
+	}
+	list_free(indexes);
+	if (!OidIsValid(found))
+	{
+		table_close(store->rel, NoLock);
+		return false;
+	}
+	store->index = index_open(found, mode);
+	return true;
+}
+
+IndexScanDesc
+queue_store_scan_msgid(QueueStore *store, Snapshot snapshot, ScanKey key,
+					   const pg_uuid_t *msgid)
+{
+	IndexScanDesc scan;
+
+	ScanKeyInit(key, 1, BTEqualStrategyNumber, F_UUID_EQ,
+				UUIDPGetDatum(msgid));
+	scan = queue_index_beginscan(store->rel, store->index, snapshot, 1);
+	index_rescan(scan, key, 1, NULL, 0);
+	return scan;
+}
+
+/* Columns of the key after queue, consumer and, with lanes, priority. */
+static int
+key_columns(QueueSort sort, bool due, Oid *types, Datum *values,
+			const QueueKey *from)
+{
+	int			n = 0;
+
+	if (due || QUEUE_SORT_HAS_ORDER_AT(sort))
+	{
+		types[n] = due ? TIMESTAMPTZOID : INT8OID;
+		values[n++] = Int64GetDatum(from->major);
+	}
+	if (!due && sort == QUEUE_SORT_ENQ_TIME_PRIORITY)
+	{
+		types[n] = INT4OID;
+		values[n++] = Int32GetDatum(from->minor);
+	}
+	types[n] = UUIDOID;
+	values[n++] = UUIDPGetDatum(&from->msgid);
+	return n;
+}
+
+static RegProcedure
+compare_procedure(Oid type)
+{
+	switch (type)
+	{
+		case INT4OID:
+			return F_BTINT4CMP;
+		case INT8OID:
+			return F_BTINT8CMP;
+		case TIMESTAMPTZOID:
+			return F_TIMESTAMPTZ_CMP;
+		default:
+			return F_UUID_CMP;
+	}
+}
+
+static RegProcedure
+operator_procedure(Oid type, bool exact)
+{
+	switch (type)
+	{
+		case INT4OID:
+			return exact ? F_INT4EQ : F_INT4GE;
+		case INT8OID:
+			return exact ? F_INT8EQ : F_INT8GE;
+		case TIMESTAMPTZOID:
+			return exact ? F_TIMESTAMPTZ_EQ : F_TIMESTAMPTZ_GE;
+		default:
+			return exact ? F_UUID_EQ : F_UUID_GE;
+	}
+}
+
+IndexScanDesc
+queue_store_scan(QueueStore *store, Snapshot snapshot, QueueScanKeys *keys,
+				 QueueSort sort, int32 queue_id, int32 consumer_id,
+				 const int32 *lane, const QueueKey *from, bool exact)
+{
+	bool		due = store->track == QUEUE_TRACK_DUE;
+	IndexScanDesc scan;
+	Oid			types[3];
+	Datum		values[3];
+	int			n = 0;
+	AttrNumber	attno;
+
+	ScanKeyInit(&keys->keys[n++], 1, BTEqualStrategyNumber, F_INT4EQ,
+				Int32GetDatum(queue_id));
+	ScanKeyInit(&keys->keys[n++], 2, BTEqualStrategyNumber, F_INT4EQ,
+				Int32GetDatum(consumer_id));
+	if (lane != NULL && QUEUE_SORT_HAS_LANES(sort))
+		ScanKeyInit(&keys->keys[n++], 3, BTEqualStrategyNumber, F_INT4EQ,
+					Int32GetDatum(*lane));
+	attno = QUEUE_SORT_HAS_LANES(sort) ? 4 : 3;
+
+	if (from != NULL && !queue_key_is_min(from))
+	{
+		int			columns = key_columns(sort, due, types, values, from);
+
+		if (exact || columns == 1)
+		{
+			for (int i = 0; i < columns; i++)
+				ScanKeyInit(&keys->keys[n++], attno + i,
+							exact ? BTEqualStrategyNumber :
+							BTGreaterEqualStrategyNumber,
+							operator_procedure(types[i], exact), values[i]);
+		}
+		else
+		{
+			/* (a, b, c) >= (x, y, z), as the executor builds it */
+			ScanKey		header = &keys->keys[n++];
+
+			for (int i = 0; i < columns; i++)
+				ScanKeyEntryInitialize(&keys->row[i],
+									   SK_ROW_MEMBER |
+									   (i == columns - 1 ? SK_ROW_END : 0),
+									   attno + i,
+									   BTGreaterEqualStrategyNumber,
+									   InvalidOid, InvalidOid,
+									   compare_procedure(types[i]),
+									   values[i]);
+			MemSet(header, 0, sizeof(ScanKeyData));
+			header->sk_flags = SK_ROW_HEADER;
+			header->sk_attno = attno;
+			header->sk_strategy = BTGreaterEqualStrategyNumber;
+			header->sk_argument = PointerGetDatum(&keys->row[0]);
+		}
+	}
+
+	scan = queue_index_beginscan(store->rel, store->index, snapshot, n);
+	index_rescan(scan, keys->keys, n, NULL, 0);
+	return scan;
+}
+
+bool
+queue_store_next_lane(QueueStore *store, QueueSort sort, int32 queue_id,
+					  int32 consumer_id, bool first, int32 *lane)
+{
+	ScanKeyData keys[3];
+	IndexScanDesc scan;
+	TupleTableSlot *slot;
+	AttrNumber	heap_attno = store->index->rd_index->indkey.values[2];
+	int			n = 2;
+	bool		found;
+	bool		isnull;
+
+	ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_INT4EQ,
+				Int32GetDatum(queue_id));
+	ScanKeyInit(&keys[1], 2, BTEqualStrategyNumber, F_INT4EQ,
+				Int32GetDatum(consumer_id));
+	if (!first)
+		ScanKeyInit(&keys[n++], 3, BTGreaterStrategyNumber, F_INT4GT,
+					Int32GetDatum(*lane));
+
+	slot = table_slot_create(store->rel, NULL);
+	scan = queue_index_beginscan(store->rel, store->index, SnapshotAny, n);
+	index_rescan(scan, keys, n, NULL, 0);
+	found = index_getnext_slot(scan, ForwardScanDirection, slot);
+	if (found)
+		*lane = DatumGetInt32(slot_getattr(slot, heap_attno, &isnull));
+	index_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	return found;
+}
+
+/* ---------- the clock of a queue table ---------- */
+
+/* Raise the clock above the last message of one leaf's index, if any. */
+static void
+raise_from_index_end(Relation rel, Oid index_oid, const QueueTable *table)
+{
+	Relation	index = index_open(index_oid, AccessShareLock);
+	TupleTableSlot *slot = table_slot_create(rel, NULL);
+	IndexScanDesc scan;
+
+	scan = queue_index_beginscan(rel, index, SnapshotAny, 0);
+	index_rescan(scan, NULL, 0, NULL, 0);
+	if (index_getnext_slot(scan, BackwardScanDirection, slot))
+	{
+		bool		isnull;
+		Datum		msgid;
+
+		msgid = slot_getattr(slot, table->attnum[QUEUE_COL_MSGID], &isnull);
+		if (!isnull)
+			queue_clock_raise(queue_clock_msgid_time(DatumGetUUIDP(msgid)));
+	}
+	index_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	index_close(index, AccessShareLock);
+}
+
+/* Waiting and processed leaves have an index on msgid. */
+static void
+raise_from_msgid_leaf(const QueueLeaf *leaf, const QueueTable *table)
+{
+	QueueStore	store;
+
+	if (!queue_store_open_by_msgid(&store, table, leaf, 0, AccessShareLock))
+		return;
+	raise_from_index_end(store.rel, RelationGetRelid(store.index), table);
+	queue_store_close(&store);
+}
+
+/*
+ * Ordered leaves: step backward through the groups (queue, consumer and,
+ * with lanes, priority) of the index; each ends with its latest message.
+ */
+static void
+raise_from_ordered_leaf(const QueueLeaf *leaf, const QueueTable *table)
+{
+	int			columns = QUEUE_SORT_HAS_LANES(table->sort) ? 3 : 2;
+	int32		group[3] = {0, 0, 0};
+	bool		first = true;
+	QueueStore	store;
+	TupleTableSlot *slot;
+
+	if (!queue_store_open(&store, leaf, 0, AccessShareLock))
+		return;
+	slot = table_slot_create(store.rel, NULL);
+	for (;;)
+	{
+		ScanKeyData header;
+		ScanKeyData row[3];
+		IndexScanDesc scan;
+		QueueMessage message;
+		bool		found;
+
+		CHECK_FOR_INTERRUPTS();
+		for (int i = 0; i < columns; i++)
+			ScanKeyEntryInitialize(&row[i],
+								   SK_ROW_MEMBER |
+								   (i == columns - 1 ? SK_ROW_END : 0),
+								   i + 1, BTLessStrategyNumber,
+								   InvalidOid, InvalidOid,
+								   F_BTINT4CMP, Int32GetDatum(group[i]));
+		MemSet(&header, 0, sizeof(header));
+		header.sk_flags = SK_ROW_HEADER;
+		header.sk_attno = 1;
+		header.sk_strategy = BTLessStrategyNumber;
+		header.sk_argument = PointerGetDatum(row);
+
+		scan = queue_index_beginscan(store.rel, store.index, SnapshotAny,
+									 first ? 0 : 1);
+		index_rescan(scan, first ? NULL : &header, first ? 0 : 1, NULL, 0);
+		found = index_getnext_slot(scan, BackwardScanDirection, slot);
+		if (found)
+		{
+			queue_message_from_slot(&message, table, slot);
+			queue_clock_raise(queue_clock_msgid_time(DatumGetUUIDP(message.values[QUEUE_COL_MSGID])));
+			if (!message.nulls[QUEUE_COL_ORDER_AT])
+				queue_clock_raise(DatumGetInt64(message.values[QUEUE_COL_ORDER_AT]));
+			group[0] = DatumGetInt32(message.values[QUEUE_COL_QUEUE_ID]);
+			group[1] = DatumGetInt32(message.values[QUEUE_COL_CONSUMER_ID]);
+			group[2] = DatumGetInt32(message.values[QUEUE_COL_PRIORITY]);
+			ExecClearTuple(slot);
+		}
+		index_endscan(scan);
+		if (!found)
+			break;
+		first = false;
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	queue_store_close(&store);
+}
+
+/* Rule E2: once for each queue table after a start. */
+static void
+raise_clock(const QueueTable *table)
+{
+	if (raised_table == table->relid)
+		return;
+	if (!queue_shmem_table_is_known(table->relid))
+	{
+		for (int i = 0; i < QUEUE_SEGMENTS; i++)
+		{
+			raise_from_ordered_leaf(&table->ready[i], table);
+			raise_from_msgid_leaf(&table->processed[i], table);
+		}
+		raise_from_ordered_leaf(&table->expired, table);
+		raise_from_msgid_leaf(&table->waiting, table);
+		queue_shmem_table_set_known(table->relid);
+	}
+	raised_table = table->relid;
+}
+
+/* ---------- inserts ---------- */
+
+/* A leaf with all its indexes, open for insert. */
+typedef struct InsertTarget
+{
+	const QueueTable *table;
+	const QueueLeaf *leaf;
+	Relation	rel;
+	int			num_indexes;
+	Relation	indexes[MAX_LEAF_INDEXES];
+} InsertTarget;
+
+static void
+open_target(InsertTarget *target, const QueueTable *table,
+			const QueueLeaf *leaf)
+{
+	ListCell   *cell;
+	List	   *indexes;
+
+	if (!OidIsValid(leaf->relid) || !OidIsValid(table->payload_type))
+		ereport(ERROR,
+				(errcode(ERRCODE_QUEUE_DAMAGED),
+				 errmsg("queue table %s has lost a part",
+						queue_catalog_name(table->relid)),
+				 errdetail("A partition or the payload column is missing."),
+				 errhint("Restore it, or drop the queue table with queue.drop_queue_table(..., force => true).")));
+
+	target->table = table;
+	target->leaf = leaf;
+	target->rel = table_open(leaf->relid, RowExclusiveLock);
+	target->num_indexes = 0;
+	if (!leaf->direct)
+		return;
+	indexes = RelationGetIndexList(target->rel);
+	if (list_length(indexes) > MAX_LEAF_INDEXES)
+		elog(ERROR, "too many indexes on a queue table's partition");
+	foreach(cell, indexes)
+		target->indexes[target->num_indexes++] =
+			index_open(lfirst_oid(cell), RowExclusiveLock);
+	list_free(indexes);
+}
+
+static void
+close_target(InsertTarget *target)
+{
+	for (int i = 0; i < target->num_indexes; i++)
+		index_close(target->indexes[i], NoLock);
+	table_close(target->rel, NoLock);
+}
+
+/* Store one row through heap_insert and index_insert. */
+static void
+insert_directly(InsertTarget *target, const QueueMessage *message)
+{
+	Datum		values[QUEUE_NUM_COLS];
+	bool		nulls[QUEUE_NUM_COLS];
+	HeapTuple	tuple;
+
+	for (int i = 0; i < QUEUE_NUM_COLS; i++)
+	{
+		AttrNumber	attnum = target->table->attnum[i];
+
+		values[attnum - 1] = message->values[i];
+		nulls[attnum - 1] = message->nulls[i];
+	}
+	tuple = heap_form_tuple(RelationGetDescr(target->rel), values, nulls);
+	tuple->t_tableOid = RelationGetRelid(target->rel);
+	DEBUG_POINT("before_insert");
+	heap_insert(target->rel, tuple, GetCurrentCommandId(true), 0, NULL);
+	for (int i = 0; i < target->num_indexes; i++)
+	{
+		Relation	index = target->indexes[i];
+		int			n = index->rd_index->indnkeyatts;
+		Datum		index_values[INDEX_MAX_KEYS];
+		bool		index_nulls[INDEX_MAX_KEYS];
+
+		for (int k = 0; k < n; k++)
+		{
+			AttrNumber	attnum = index->rd_index->indkey.values[k];
+
+			index_values[k] = values[attnum - 1];
+			index_nulls[k] = nulls[attnum - 1];
+		}
+		index_insert(index, index_values, index_nulls, &tuple->t_self,
+					 target->rel, UNIQUE_CHECK_NO, false, NULL);
+	}
+	heap_freetuple(tuple);
+	DEBUG_POINT("after_insert");
+}
+
+/*
+ * Store one row through the executor, as the owner of the queue table: the
+ * leaf has something that only the executor knows how to serve.
+ */
+static void
+insert_by_executor(InsertTarget *target, const QueueMessage *message)
+{
+	StringInfoData sql;
+	Oid			types[QUEUE_NUM_COLS];
+	Datum		values[QUEUE_NUM_COLS];
+	char		nulls[QUEUE_NUM_COLS];
+	TupleDesc	desc = RelationGetDescr(target->rel);
+	Oid			save_user;
+	int			save_context;
+	int			n = 0;
+
+	initStringInfo(&sql);
+	appendStringInfo(&sql, "INSERT INTO %s (",
+					 queue_name_qualified(RelationGetRelid(target->rel)));
+	for (int i = 0; i < QUEUE_NUM_COLS; i++)
+	{
+		AttrNumber	attnum = get_attnum(RelationGetRelid(target->rel),
+										queue_column_names[i]);
+
+		if (attnum == InvalidAttrNumber)
+			continue;
+		appendStringInfo(&sql, "%s%s", n > 0 ? ", " : "",
+						 queue_column_names[i]);
+		types[n] = TupleDescAttr(desc, attnum - 1)->atttypid;
+		values[n] = message->values[i];
+		nulls[n] = message->nulls[i] ? 'n' : ' ';
+		n++;
+	}
+	appendStringInfoString(&sql, ") VALUES (");
+	for (int i = 0; i < n; i++)
+		appendStringInfo(&sql, "%s$%d", i > 0 ? ", " : "", i + 1);
+	appendStringInfoChar(&sql, ')');
+
+	GetUserIdAndSecContext(&save_user, &save_context);
+	SetUserIdAndSecContext(target->table->owner,
+						   save_context | SECURITY_LOCAL_USERID_CHANGE);
+	DEBUG_POINT("before_insert");
+	SPI_connect();
+	if (SPI_execute_with_args(sql.data, n, types, values, nulls,
+							  false, 0) != SPI_OK_INSERT)
+		elog(ERROR, "could not insert into queue table \"%s\"",
+			 RelationGetRelationName(target->rel));
+	SPI_finish();
+	SetUserIdAndSecContext(save_user, save_context);
+	pfree(sql.data);
+	DEBUG_POINT("after_insert");
+}
+
+static void
+make_head_id(QueueHeadId *id, const QueueTable *table,
+			 const QueueMessage *message)
+{
+	memset(id, 0, sizeof(*id));
+	id->database = MyDatabaseId;
+	id->queue_table = table->relid;
+	id->queue_id = DatumGetInt32(message->values[QUEUE_COL_QUEUE_ID]);
+	id->consumer_id = DatumGetInt32(message->values[QUEUE_COL_CONSUMER_ID]);
+}
+
+/* Note the key of a row that is, or is about to be, stored. */
+static void
+note_key(const QueueTable *table, int track, const QueueMessage *message)
+{
+	QueueHeadId id;
+	QueueLocalHead *local;
+	QueueKey	key;
+
+	make_head_id(&id, table, message);
+	local = queue_xact_head(&id);
+	queue_xact_register(local);
+	if (track == QUEUE_TRACK_DUE)
+		queue_message_due_key(&key, message);
+	else
+		queue_message_key(&key, table->sort, message);
+	queue_xact_touch(local, QUEUE_TOUCH_INSERTED,
+					 message_lane(table->sort, message), track, &key);
+}
+
+/*
+ * Store one row: track -1 for the journal, which has no head.  What the
+ * executor inserts is noted by our trigger (T1).
+ */
+static void
+insert_row(InsertTarget *target, int track, const QueueMessage *message)
+{
+	if (!target->leaf->direct)
+	{
+		insert_by_executor(target, message);
+		return;
+	}
+	if (track >= 0)
+		note_key(target->table, track, message);
+	insert_directly(target, message);
+}
+
+/* Is the message to wait? */
+static bool
+is_waiting(const QueueMessage *message)
+{
+	return !message->nulls[QUEUE_COL_DUE_AT];
+}
+
+static void
+store_message(InsertTarget *ready, InsertTarget *waiting,
+			  const QueueTable *table, QueueMessage *message)
+{
+	bool		waits = is_waiting(message);
+	InsertTarget *target = waits ? waiting : ready;
+
+	if (target->rel == NULL)
+		open_target(target, table, waits ? &table->waiting : &table->ready[0]);
+	set_value(message, QUEUE_COL_STATE,
+			  Int16GetDatum(waits ? QUEUE_STATE_WAITING : QUEUE_STATE_READY));
+	set_value(message, QUEUE_COL_SEGMENT, Int16GetDatum(0));
+	insert_row(target, waits ? QUEUE_TRACK_DUE : 0, message);
+}
+
+/* Keep a copy until the commit. */
+static void
+defer_message(Oid queue, const QueueTable *table, const QueueMessage *message)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
+	DeferredMessage *deferred = palloc(sizeof(DeferredMessage));
+	Relation	rel = table_open(table->relid, AccessShareLock);
+
+	deferred->queue = queue;
+	deferred->subid = GetCurrentSubTransactionId();
+	deferred->message = *message;
+	deferred->next = NULL;
+	for (int i = 0; i < QUEUE_NUM_COLS; i++)
+	{
+		Form_pg_attribute att;
+
+		if (message->nulls[i] || table->attnum[i] == InvalidAttrNumber)
+			continue;
+		att = TupleDescAttr(RelationGetDescr(rel), table->attnum[i] - 1);
+		deferred->message.values[i] = datumCopy(message->values[i],
+												att->attbyval, att->attlen);
+	}
+	table_close(rel, NoLock);
+	if (deferred_last == NULL)
+		deferred_first = deferred;
+	else
+		deferred_last->next = deferred;
+	deferred_last = deferred;
+	MemoryContextSwitchTo(old);
+}
+
+void
+queue_message_insert(const QueueDesc *queue, QueueMessage *messages, int count)
+{
+	const QueueTable *table = queue->table;
+	InsertTarget ready;
+	InsertTarget waiting;
+	pg_uuid_t  *msgids = palloc(count * sizeof(pg_uuid_t));
+	Oid			queue_oid = queue->relid;
+
+	raise_clock(table);
+	ready.rel = waiting.rel = NULL;
+	for (int i = 0; i < count; i++)
+	{
+		QueueMessage *message = &messages[i];
+		TimestampTz tick = queue_clock_tick();
+
+		queue_clock_msgid(&msgids[i], tick);
+		set_value(message, QUEUE_COL_MSGID, UUIDPGetDatum(&msgids[i]));
+		set_value(message, QUEUE_COL_QUEUE_ID, Int32GetDatum(queue->id));
+		if (table->sort == QUEUE_SORT_ENQ_TIME_PRIORITY)
+			set_value(message, QUEUE_COL_ORDER_AT,
+					  Int64GetDatum(GetCurrentTransactionStartTimestamp()));
+		else if (QUEUE_SORT_AT_COMMIT(table->sort))
+			set_value(message, QUEUE_COL_ORDER_AT, Int64GetDatum(tick));
+		set_value(message, QUEUE_COL_ENQ_XID,
+				  FullTransactionIdGetDatum(GetTopFullTransactionId()));
+		if (QUEUE_SORT_AT_COMMIT(table->sort) && !is_waiting(message))
+			defer_message(queue_oid, table, message);
+		else
+			store_message(&ready, &waiting, table, message);
+	}
+	if (ready.rel != NULL)
+		close_target(&ready);
+	if (waiting.rel != NULL)
+		close_target(&waiting);
+}
+
+/* Rule C3: the keys of one commit, in a lock on the queue. */
+static void
+store_deferred_of(Oid queue_oid)
+{
+	QueueDesc  *queue;
+	InsertTarget ready;
+	InsertTarget waiting;
+
+	/* conflicts with itself only, and not with enqueuers and dequeuers */
+	LockRelationOid(queue_oid, ShareUpdateExclusiveLock);
+	queue = queue_catalog_find(queue_oid, false);
+	ready.rel = waiting.rel = NULL;
+	for (DeferredMessage *d = deferred_first; d != NULL; d = d->next)
+	{
+		if (d->queue != queue_oid)
+			continue;
+		d->message.values[QUEUE_COL_ORDER_AT] =
+			Int64GetDatum(queue_clock_tick());
+		store_message(&ready, &waiting, queue->table, &d->message);
+		d->queue = InvalidOid;
+	}
+	if (ready.rel != NULL)
+		close_target(&ready);
+	if (waiting.rel != NULL)
+		close_target(&waiting);
+}
+
+static void
+store_deferred(bool is_prepare)
+{
+	if (deferred_first == NULL)
+		return;
+	if (is_prepare)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot prepare a transaction that has enqueued into a queue ordered by commit time"),
+				 errhint("The order of such messages is the order of commits; use COMMIT.")));
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	for (;;)
+	{
+		Oid			lowest = InvalidOid;
+
+		/* in the order of their ids, so that two commits cannot deadlock */
+		for (DeferredMessage *d = deferred_first; d != NULL; d = d->next)
+		{
+			if (OidIsValid(d->queue) &&
+				(!OidIsValid(lowest) || d->queue < lowest))
+				lowest = d->queue;
+		}
+		if (!OidIsValid(lowest))
+			break;
+		store_deferred_of(lowest);
+	}
+	PopActiveSnapshot();
+	deferred_first = deferred_last = NULL;
+}
+
+static void
+store_callback(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			store_deferred(event == XACT_EVENT_PRE_PREPARE);
+			break;
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:
+			/* the memory goes with the transaction */
+			deferred_first = deferred_last = NULL;
+			break;
+		default:
+			break;
+	}
+}
+
+static void
+store_subxact_callback(SubXactEvent event, SubTransactionId my_subid,
+					   SubTransactionId parent_subid, void *arg)
+{
+	DeferredMessage **link = &deferred_first;
+	bool		aborted = event == SUBXACT_EVENT_ABORT_SUB;
+
+	if (deferred_first == NULL ||
+		(!aborted && event != SUBXACT_EVENT_COMMIT_SUB))
+		return;
+	deferred_last = NULL;
+	while (*link != NULL)
+	{
+		DeferredMessage *d = *link;
+
+		if (d->subid >= my_subid && aborted)
+		{
+			*link = d->next;
+			continue;
+		}
+		if (d->subid >= my_subid)
+			d->subid = parent_subid;
+		deferred_last = d;
+		link = &d->next;
+	}
+}
+
+void
+queue_message_expire(const QueueDesc *from, const QueueDesc *to,
+					 const char *reason, QueueMessage *message)
+{
+	InsertTarget target;
+
+	set_value(message, QUEUE_COL_STATE, Int16GetDatum(QUEUE_STATE_EXPIRED));
+	set_value(message, QUEUE_COL_SEGMENT, Int16GetDatum(0));
+	set_value(message, QUEUE_COL_QUEUE_ID, Int32GetDatum(to->id));
+	set_value(message, QUEUE_COL_EXPIRATION_REASON, CStringGetTextDatum(reason));
+	message->nulls[QUEUE_COL_DUE_AT] = true;
+
+	/* ids are local to a queue table, so another table's is kept by name */
+	if (from->queue_table == to->queue_table)
+		set_value(message, QUEUE_COL_ORIGINAL_QUEUE_ID,
+				  Int32GetDatum(from->id));
+	else
+		set_value(message, QUEUE_COL_SOURCE,
+				  CStringGetTextDatum(queue_name_qualified(from->relid)));
+	if (QUEUE_SORT_HAS_ORDER_AT(to->table->sort) &&
+		message->nulls[QUEUE_COL_ORDER_AT])
+		set_value(message, QUEUE_COL_ORDER_AT,
+				  Int64GetDatum(queue_clock_now()));
+
+	open_target(&target, to->table, &to->table->expired);
+	insert_row(&target, 0, message);
+	close_target(&target);
+}
+
+void
+queue_message_journal(const QueueTable *table, QueueMessage *message)
+{
+	InsertTarget target;
+	char	   *user = GetUserNameFromId(GetUserId(), false);
+
+	set_value(message, QUEUE_COL_STATE, Int16GetDatum(QUEUE_STATE_PROCESSED));
+	set_value(message, QUEUE_COL_SEGMENT, Int16GetDatum(0));
+	set_value(message, QUEUE_COL_DEQ_TIME,
+			  TimestampTzGetDatum(queue_clock_now()));
+	set_value(message, QUEUE_COL_DEQ_USER, CStringGetTextDatum(user));
+	set_value(message, QUEUE_COL_DEQ_XID,
+			  FullTransactionIdGetDatum(GetTopFullTransactionId()));
+	open_target(&target, table, &table->processed[0]);
+	insert_row(&target, -1, message);
+	close_target(&target);
+}
+
+void
+queue_message_note_insert(const QueueTable *table, QueueState state,
+						  int segment, const QueueMessage *message)
+{
+	if (state == QUEUE_STATE_PROCESSED)
+		return;
+	note_key(table, state == QUEUE_STATE_WAITING ? QUEUE_TRACK_DUE :
+			 state == QUEUE_STATE_READY ? segment : 0, message);
+}
