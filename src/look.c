@@ -1,0 +1,1200 @@
+/*-------------------------------------------------------------------------
+ *
+ * look.c
+ *	  A look at a queue in its order: floors, candidates, acceptance.
+ *
+ * A look copies floors, barriers and the registry from the head (rule D1),
+ * scans each lane's tracks from the floor with a dirty snapshot, and offers
+ * candidates in the order of delivery.  Before one is taken it is accepted
+ * under the head's lock (D4): nothing may have been lowered meanwhile, its
+ * inserter must have published, no returned or sticky key may come before
+ * it, and it must lie below the barrier, or the barrier is raised and the
+ * stretch above the old one is looked at once more.  When the look ends the
+ * floors move (D7).  src/README.md says why each step is needed.
+ *
+ * Without a head (no room, recovery, queue.use_heads = off, too many
+ * priorities) scans begin at the start and move nothing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/multixact.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "storage/procarray.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "attempts.h"
+#include "clock.h"
+#include "debug_point.h"
+#include "guc.h"
+#include "look.h"
+#include "shmem.h"
+
+/*
+ * A barrier is raised ahead to this long before now where the queue is deep
+ * (rule D8), and that of waiting messages to this long after now, so that
+ * they need not be looked for at each call.
+ */
+#define READY_BARRIER_LAG	(1 * USECS_PER_SEC)
+#define DUE_BARRIER_LEAD	(20 * INT64CONST(1000))
+
+void
+queue_look_init(QueueLook *look)
+{
+	look->active = false;
+	look->has_head = false;
+	look->lanes = NULL;
+	look->registered = NULL;
+	look->num_lanes = 0;
+	look->num_skipped = 0;
+	look->memory = CurrentMemoryContext;
+	InitDirtySnapshot(look->dirty);
+}
+
+/* ---------- the begin of a look ---------- */
+
+static uint64
+table_fingerprint(const QueueDesc *queue)
+{
+	const QueueTable *table = queue->table;
+	uint64		result = table->waiting.fingerprint;
+
+	if (queue->is_exception)
+		return result * 31 + table->expired.fingerprint;
+	for (int i = 0; i < QUEUE_SEGMENTS; i++)
+		result = result * 31 + table->ready[i].fingerprint;
+	return result == 0 ? 1 : result;
+}
+
+/* Do all leaves tell us of what is inserted (rule T1)? */
+static bool
+leaves_are_published(const QueueDesc *queue)
+{
+	const QueueTable *table = queue->table;
+
+	if (queue->is_exception)
+		return table->expired.published;
+	for (int i = 0; i < QUEUE_SEGMENTS; i++)
+	{
+		if (!table->ready[i].published)
+			return false;
+	}
+	return table->waiting.published;
+}
+
+static void
+find_lanes_of_leaf(const QueueDesc *queue, const QueueLeaf *leaf, int track,
+				   List **lanes)
+{
+	QueueSort	sort = queue->table->sort;
+	QueueStore	store;
+	int32		lane = 0;
+	bool		first = true;
+
+	if (!queue_store_open(&store, leaf, track, AccessShareLock))
+		return;
+	while (list_length(*lanes) <= QUEUE_MAX_LANES &&
+		   queue_store_next_lane(&store, sort, queue->id,
+								 QUEUE_CONSUMER_NONE, first, &lane))
+	{
+		*lanes = list_append_unique_int(*lanes, lane);
+		first = false;
+	}
+	queue_store_close(&store);
+}
+
+/* Rule H4: the priorities in use, found by a skip scan of each leaf. */
+static List *
+find_lanes(const QueueDesc *queue)
+{
+	const QueueTable *table = queue->table;
+	List	   *lanes = NIL;
+
+	if (!QUEUE_SORT_HAS_LANES(table->sort))
+		return list_make1_int(0);
+	if (queue->is_exception)
+	{
+		find_lanes_of_leaf(queue, &table->expired, 0, &lanes);
+		return lanes;
+	}
+	for (int i = 0; i < QUEUE_SEGMENTS; i++)
+		find_lanes_of_leaf(queue, &table->ready[i], i, &lanes);
+	find_lanes_of_leaf(queue, &table->waiting, QUEUE_TRACK_DUE, &lanes);
+	return lanes;
+}
+
+/*
+ * Lock the head, made if need be, with its lanes known and its floors valid
+ * for the leaves as they are.  NULL: scan without it.
+ */
+static QueueHead *
+lock_usable_head(QueueLook *look)
+{
+	uint64		fingerprint = table_fingerprint(look->queue);
+	QueueHead  *head;
+	List	   *lanes = NIL;
+	ListCell   *cell;
+
+	if (look->local == NULL)
+		return NULL;
+	head = queue_head_lock(&look->local->ref);
+	if (head == NULL && queue_head_find(&look->local->ref, true))
+		head = queue_head_lock(&look->local->ref);
+	if (head == NULL)
+		return NULL;
+	if (!leaves_are_published(look->queue))
+	{
+		queue_head_reset(head);
+		head->fingerprint = 0;
+		queue_head_unlock(head);
+		return NULL;
+	}
+	if (head->fingerprint != fingerprint)
+	{
+		queue_head_reset(head);
+		head->fingerprint = fingerprint;
+	}
+	if (head->lanes_known)
+		return head;
+
+	queue_head_unlock(head);
+	lanes = find_lanes(look->queue);
+	head = queue_head_lock(&look->local->ref);
+	if (head == NULL)
+		return NULL;
+	foreach(cell, lanes)
+		(void) queue_head_lane(head, lfirst_int(cell), true);
+	if (head->fingerprint == fingerprint)
+		head->lanes_known = true;
+	list_free(lanes);
+	return head;
+}
+
+static QueueTrackLook *
+make_track(QueueLook *look, const QueueTrack *source)
+{
+	QueueTrackLook *track = MemoryContextAllocZero(look->memory,
+												   sizeof(QueueTrackLook));
+
+	queue_key_set_min(&track->start);
+	if (source != NULL)
+	{
+		track->with_floor = true;
+		track->floor = source->floor;
+		track->barrier = source->barrier;
+		track->generation = source->generation;
+		track->start = source->floor;
+	}
+	return track;
+}
+
+/* Start below the floor where a key lies that is to be found by the scan. */
+static void
+lower_start(QueueTrackLook *track, int32 lane, int number,
+			const QueueHeadKey *keys, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (keys[i].lane == lane && keys[i].track == number &&
+			queue_key_cmp(&keys[i].key, &track->start) < 0)
+			track->start = keys[i].key;
+	}
+}
+
+/* Rule D8: raise a barrier ahead, so that one look does. */
+static void
+raise_barrier_ahead(QueueLook *look, QueueTrack *track, int number)
+{
+	QueueSort	sort = look->queue->table->sort;
+	QueueKey	ahead;
+
+	memset(&ahead, 0, sizeof(ahead));
+	if (number == QUEUE_TRACK_DUE)
+	{
+		ahead.major = look->now + DUE_BARRIER_LEAD;
+		if (track->barrier.major > look->now)
+			return;
+	}
+	else if (QUEUE_SORT_HAS_ORDER_AT(sort))
+		ahead.major = look->now - READY_BARRIER_LAG;
+	else
+		queue_clock_lowest_msgid(&ahead.msgid, look->now - READY_BARRIER_LAG);
+	if (queue_key_cmp(&track->barrier, &ahead) < 0)
+		track->barrier = ahead;
+}
+
+static bool
+track_is_used(const QueueDesc *queue, int number)
+{
+	if (queue->is_exception)
+		return number == 0;
+	if (number == QUEUE_TRACK_DUE)
+		return OidIsValid(queue->table->waiting.relid);
+	return OidIsValid(queue->table->ready[number].relid);
+}
+
+/* Nothing that is due can be above this floor. */
+static inline bool
+due_track_is_idle(QueueLook *look, const QueueTrackLook *track)
+{
+	return queue_key_is_min(&track->start) ? false :
+		track->start.major > look->now;
+}
+
+static void
+copy_lane(QueueLook *look, QueueHead *head, QueueLane *lane,
+		  QueueLaneLook *copy)
+{
+	copy->priority = lane->priority;
+	copy->visited = false;
+	for (int t = 0; t < QUEUE_TRACKS; t++)
+	{
+		copy->tracks[t] = NULL;
+		if (!track_is_used(look->queue, t))
+			continue;
+		raise_barrier_ahead(look, &lane->tracks[t], t);
+		copy->tracks[t] = make_track(look, &lane->tracks[t]);
+		if (look->conditional)
+		{
+			lower_start(copy->tracks[t], lane->priority, t,
+						head->returned, head->num_returned);
+			lower_start(copy->tracks[t], lane->priority, t,
+						head->sticky, head->num_sticky);
+		}
+	}
+}
+
+static void
+copy_registry(QueueLook *look, QueueHead *head)
+{
+	look->version = pg_atomic_read_u64(&head->version);
+	look->num_registered = head->num_registered;
+	memcpy(look->registered, head->registered,
+		   head->num_registered * sizeof(QueueRegistered));
+}
+
+/* One pass over everything, in index order: no head. */
+static void
+begin_without_head(QueueLook *look)
+{
+	QueueLaneLook *lane = &look->lanes[0];
+
+	look->has_head = false;
+	look->num_lanes = 1;
+	lane->priority = 0;
+	lane->visited = false;
+	for (int t = 0; t < QUEUE_TRACKS; t++)
+		lane->tracks[t] = track_is_used(look->queue, t) ?
+			make_track(look, NULL) : NULL;
+}
+
+static void
+begin_look(QueueLook *look)
+{
+	QueueHead  *head;
+
+	if (look->registered == NULL)
+		look->registered = MemoryContextAlloc(look->memory,
+											  queue_shmem->max_backends *
+											  sizeof(QueueRegistered));
+	if (look->lanes == NULL)
+		look->lanes = MemoryContextAlloc(look->memory,
+										 QUEUE_MAX_LANES *
+										 sizeof(QueueLaneLook));
+	look->active = true;
+	look->now = queue_clock_now();
+	look->num_registered = 0;
+	look->has_keys = false;
+
+	head = lock_usable_head(look);
+	if (head == NULL)
+	{
+		begin_without_head(look);
+		return;
+	}
+	copy_registry(look, head);
+	if (!queue_guc_use_heads || head->lanes_overflow)
+	{
+		queue_head_unlock(head);
+		begin_without_head(look);
+		return;
+	}
+	look->has_head = true;
+	look->has_keys = head->num_returned > 0 || head->num_sticky > 0;
+	look->num_lanes = head->num_lanes;
+	look->num_head_lanes = head->num_lanes;
+	for (int i = 0; i < head->num_lanes; i++)
+		copy_lane(look, head, &head->lanes[i], &look->lanes[i]);
+	queue_head_unlock(head);
+
+	/* our own inserts that others have passed */
+	for (int i = 0; i < look->num_lanes; i++)
+	{
+		for (int t = 0; t < QUEUE_TRACKS; t++)
+		{
+			QueueTrackLook *track = look->lanes[i].tracks[t];
+			QueueKey	own;
+
+			if (track != NULL && look->local->num_touches > 0 &&
+				queue_xact_lowest_own(look->local, look->lanes[i].priority,
+									  t, &own) &&
+				queue_key_cmp(&own, &track->start) < 0)
+				track->start = own;
+		}
+	}
+}
+
+/* ---------- one entry ---------- */
+
+/* Is a row that looks live locked by somebody else? */
+static bool
+is_locked_by_other(HeapTupleHeader tuple)
+{
+	TransactionId xmax = HeapTupleHeaderGetRawXmax(tuple);
+
+	if ((tuple->t_infomask & HEAP_XMAX_INVALID) ||
+		!TransactionIdIsValid(xmax) ||
+		!HEAP_XMAX_IS_LOCKED_ONLY(tuple->t_infomask))
+		return false;
+	if (tuple->t_infomask & HEAP_XMAX_IS_MULTI)
+		return MultiXactIdIsRunning(xmax, true);
+	if (TransactionIdIsCurrentTransactionId(xmax))
+		return false;
+	return TransactionIdIsInProgress(xmax);
+}
+
+/* A place in the order of delivery that ready and due messages share. */
+static void
+set_order(QueueCandidate *candidate, QueueSort sort, bool due)
+{
+	if (!due)
+	{
+		candidate->order = candidate->key;
+		return;
+	}
+
+	/*
+	 * A delayed message keeps its place by message id; where the order is
+	 * that of transactions it takes the place of its due time.
+	 */
+	candidate->order = candidate->key;
+	if (!QUEUE_SORT_HAS_ORDER_AT(sort))
+		candidate->order.major = 0;
+}
+
+/* Failed attempts and the time before which it is held back (A2, A4). */
+static bool
+is_held_back(QueueLook *look, QueueCandidate *candidate)
+{
+	QueueAttemptKey key;
+	int32		attempts;
+	TimestampTz not_before = 0;
+
+	candidate->attempts =
+		DatumGetInt32(candidate->message.values[QUEUE_COL_RETRY_COUNT]);
+	if (queue_attempts_is_empty())
+		return false;
+	memset(&key, 0, sizeof(key));
+	key.database = MyDatabaseId;
+	key.queue_table = look->queue->queue_table;
+	key.queue_id = look->queue->id;
+	key.consumer_id = QUEUE_CONSUMER_NONE;
+	key.msgid = candidate->key.msgid;
+	if (!queue_attempts_find(&key, &attempts, &not_before))
+		return false;
+	candidate->attempts = Max(candidate->attempts, attempts);
+
+	/* one attempt too many: nothing is gained by waiting */
+	if (look->queue->max_retries >= 0 &&
+		candidate->attempts > look->queue->max_retries)
+		return false;
+	return not_before > look->now;
+}
+
+/* A live row: deliver it, expire it, or let it be? */
+static QueueVerdict
+judge_live(QueueLook *look, QueueTrackLook *track)
+{
+	QueueCandidate *candidate = &track->candidate;
+	const QueueDesc *queue = look->queue;
+	QueueMessage *message = &candidate->message;
+
+	if (look->changes &&
+		is_locked_by_other(((BufferHeapTupleTableSlot *) track->slot)->base.tuple->t_data))
+		return QUEUE_VERDICT_STOP;
+	if (!queue->is_exception && look->local != NULL)
+	{
+		bool		held = is_held_back(look, candidate);
+		bool		expired;
+
+		expired = !message->nulls[QUEUE_COL_EXPIRES_AT] &&
+			DatumGetTimestampTz(message->values[QUEUE_COL_EXPIRES_AT]) <= look->now;
+		if (expired)
+			return look->changes ? QUEUE_VERDICT_EXPIRE : QUEUE_VERDICT_STOP;
+		if (queue->max_retries >= 0 &&
+			candidate->attempts > queue->max_retries)
+			return look->changes ? QUEUE_VERDICT_EXHAUST : QUEUE_VERDICT_STOP;
+		if (held && look->changes)
+			return QUEUE_VERDICT_STOP;
+	}
+	else
+		candidate->attempts =
+			DatumGetInt32(message->values[QUEUE_COL_RETRY_COUNT]);
+	if (look->wanted != NULL && !look->wanted(look->context, candidate))
+		return QUEUE_VERDICT_STOP;
+	return QUEUE_VERDICT_DELIVER;
+}
+
+/*
+ * What is the row in the track's slot, as the dirty snapshot has just seen
+ * it?  Fills the track's candidate.
+ */
+QueueVerdict
+queue_look_judge(QueueLook *look, QueueTrackLook *track)
+{
+	QueueCandidate *candidate = &track->candidate;
+	const QueueTable *table = look->queue->table;
+	HeapTupleHeader tuple;
+	bool		due = track->store.track == QUEUE_TRACK_DUE;
+	QueueRegisteredAnswer answer;
+
+	tuple = ((BufferHeapTupleTableSlot *) track->slot)->base.tuple->t_data;
+	candidate->owner = TransactionIdIsValid(look->dirty.xmax) ?
+		look->dirty.xmax : look->dirty.xmin;
+	candidate->owner_is_multi = TransactionIdIsValid(look->dirty.xmax) &&
+		(tuple->t_infomask & HEAP_XMAX_IS_MULTI) != 0;
+	candidate->xmin = HeapTupleHeaderGetXmin(tuple);
+	candidate->own = TransactionIdIsCurrentTransactionId(candidate->xmin);
+
+	queue_message_from_slot(&candidate->message, table, track->slot);
+	if (due)
+		queue_message_due_key(&candidate->key, &candidate->message);
+	else
+		queue_message_key(&candidate->key, table->sort, &candidate->message);
+	candidate->lane = QUEUE_SORT_HAS_LANES(table->sort) ?
+		DatumGetInt32(candidate->message.values[QUEUE_COL_PRIORITY]) : 0;
+	set_order(candidate, table->sort, due);
+
+	/* being deleted: a reader still sees it */
+	if (TransactionIdIsValid(look->dirty.xmax) && !look->changes &&
+		!TransactionIdIsValid(look->dirty.xmin))
+		candidate->owner = InvalidTransactionId;
+	if (TransactionIdIsValid(candidate->owner))
+	{
+		answer = queue_registered_find(look->registered,
+									   look->num_registered,
+									   candidate->owner);
+		if (answer == QUEUE_REGISTERED_MAYBE)
+			return QUEUE_VERDICT_STOP;
+		return answer == QUEUE_REGISTERED_YES ? QUEUE_VERDICT_PASS :
+			QUEUE_VERDICT_STICK;
+	}
+	if (!candidate->own)
+	{
+		/* ended, but not yet published: as if in progress (D2) */
+		answer = queue_registered_find(look->registered,
+									   look->num_registered,
+									   candidate->xmin);
+		if (answer != QUEUE_REGISTERED_NO)
+			return answer == QUEUE_REGISTERED_YES ? QUEUE_VERDICT_PASS :
+				QUEUE_VERDICT_STOP;
+	}
+	if (due && candidate->key.major > look->now)
+		return QUEUE_VERDICT_BREAK;
+	return judge_live(look, track);
+}
+
+/* ---------- tracks ---------- */
+
+static const QueueLeaf *
+leaf_of_track(const QueueDesc *queue, int number)
+{
+	if (queue->is_exception)
+		return &queue->table->expired;
+	return number == QUEUE_TRACK_DUE ? &queue->table->waiting :
+		&queue->table->ready[number];
+}
+
+static void
+open_track(QueueLook *look, QueueTrackLook *track, int number,
+		   const int32 *lane)
+{
+	const QueueLeaf *leaf = leaf_of_track(look->queue, number);
+
+	if (!queue_store_open(&track->store, leaf, number,
+						  RecoveryInProgress() ? AccessShareLock :
+						  RowExclusiveLock))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("queue %s has no index yet",
+						queue_catalog_name(look->queue->relid)),
+				 errdetail("A restore may be under way, or the index was dropped or is not valid."),
+				 errhint("Finish the restore, or build the index again.")));
+
+	/* an empty leaf has nothing to scan */
+	if (RelationGetNumberOfBlocks(track->store.rel) == 0)
+	{
+		queue_store_close(&track->store);
+		track->exhausted = true;
+		return;
+	}
+	track->slot = table_slot_create(track->store.rel, NULL);
+	track->open = true;
+	track->scan = queue_store_scan(&track->store, &look->dirty, &track->keys,
+								   look->queue->table->sort, look->queue->id,
+								   QUEUE_CONSUMER_NONE, lane, &track->start,
+								   false);
+}
+
+void
+queue_look_close_track(QueueTrackLook *track)
+{
+	if (!track->open)
+		return;
+	ExecDropSingleTupleTableSlot(track->slot);
+	index_endscan(track->scan);
+	queue_store_close(&track->store);
+	track->open = false;
+}
+
+static inline void
+note_stop(QueueTrackLook *track, const QueueKey *key)
+{
+	if (!track->has_stop || queue_key_cmp(key, &track->stop) < 0)
+		track->stop = *key;
+	track->has_stop = true;
+}
+
+/*
+ * Rule D3: an owner that nobody knows (plain SQL, a prepared transaction) will
+ * not publish.  Its key becomes sticky, or stops the floor.
+ */
+static QueueVerdict
+adopt_sticky(QueueLook *look, QueueTrackLook *track)
+{
+	QueueCandidate *candidate = &track->candidate;
+	QueueRegisteredAnswer answer;
+	QueueHead  *head;
+	bool		stuck;
+
+	if (!look->has_head || candidate->owner_is_multi)
+		return QUEUE_VERDICT_STOP;
+
+	/* it may have entered the registry since we copied it */
+	head = queue_head_lock(&look->local->ref);
+	if (head == NULL)
+		return QUEUE_VERDICT_STOP;
+	copy_registry(look, head);
+	queue_head_unlock(head);
+	answer = queue_registered_find(look->registered, look->num_registered,
+								   candidate->owner);
+	if (answer != QUEUE_REGISTERED_NO)
+		return answer == QUEUE_REGISTERED_YES ? QUEUE_VERDICT_PASS :
+			QUEUE_VERDICT_STOP;
+
+	head = queue_head_lock(&look->local->ref);
+	if (head == NULL)
+		return QUEUE_VERDICT_STOP;
+	stuck = queue_head_stick(head, candidate->lane, track->store.track,
+							 &candidate->key, candidate->owner);
+	queue_head_unlock(head);
+	return stuck ? QUEUE_VERDICT_PASS : QUEUE_VERDICT_STOP;
+}
+
+/* Advance to the track's next candidate. */
+static void
+load_candidate(QueueLook *look, QueueTrackLook *track)
+{
+	while (!track->has_candidate && !track->exhausted)
+	{
+		QueueVerdict verdict;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!index_getnext_slot(track->scan, ForwardScanDirection,
+								track->slot))
+		{
+			track->exhausted = true;
+			break;
+		}
+		verdict = queue_look_judge(look, track);
+		if (!track->has_last ||
+			queue_key_cmp(&track->last, &track->candidate.key) < 0)
+			track->last = track->candidate.key;
+		track->has_last = true;
+		if (verdict == QUEUE_VERDICT_STICK)
+			verdict = adopt_sticky(look, track);
+		track->candidate.verdict = verdict;
+		switch (verdict)
+		{
+			case QUEUE_VERDICT_PASS:
+				break;
+			case QUEUE_VERDICT_STOP:
+				note_stop(track, &track->candidate.key);
+				break;
+			case QUEUE_VERDICT_BREAK:
+				note_stop(track, &track->candidate.key);
+				if (look->has_head || !QUEUE_SORT_HAS_LANES(look->queue->table->sort))
+					track->exhausted = true;
+				break;
+			default:
+				track->has_candidate = true;
+				break;
+		}
+	}
+}
+
+static int
+compare_order(int32 lane_a, const QueueKey *a, int32 lane_b,
+			  const QueueKey *b)
+{
+	if (lane_a != lane_b)
+		return lane_a < lane_b ? -1 : 1;
+	return queue_key_cmp(a, b);
+}
+
+/* The first candidate in the order of delivery; NULL: there is none. */
+static QueueTrackLook *
+find_best(QueueLook *look)
+{
+	for (int i = 0; i < look->num_lanes; i++)
+	{
+		QueueLaneLook *lane = &look->lanes[i];
+		QueueTrackLook *best = NULL;
+
+		lane->visited = true;
+		for (int t = 0; t < QUEUE_TRACKS; t++)
+		{
+			QueueTrackLook *track = lane->tracks[t];
+
+			if (track == NULL)
+				continue;
+			if (!track->open && !track->exhausted)
+			{
+				if (t == QUEUE_TRACK_DUE && due_track_is_idle(look, track))
+				{
+					track->exhausted = true;
+					continue;
+				}
+				open_track(look, track, t,
+						   look->has_head ? &lane->priority : NULL);
+			}
+			load_candidate(look, track);
+			if (track->has_candidate &&
+				(best == NULL ||
+				 compare_order(track->candidate.lane, &track->candidate.order,
+							   best->candidate.lane,
+							   &best->candidate.order) < 0))
+				best = track;
+		}
+		if (best != NULL)
+			return best;
+	}
+	return NULL;
+}
+
+void
+queue_look_taken(QueueTrackLook *track)
+{
+	track->has_candidate = false;
+}
+
+void
+queue_look_stop(QueueTrackLook *track)
+{
+	note_stop(track, &track->candidate.key);
+	track->has_candidate = false;
+}
+
+/* Begin a track's scan anew at a key. */
+static void
+rescan_track(QueueLook *look, QueueTrackLook *track, int number,
+			 const int32 *lane, const QueueKey *from)
+{
+	queue_look_close_track(track);
+	track->has_candidate = false;
+	track->exhausted = false;
+	track->start = *from;
+	open_track(look, track, number, lane);
+}
+
+void
+queue_look_retry(QueueLook *look, QueueTrackLook *track)
+{
+	QueueKey	from = track->candidate.key;
+	int			number = track->store.track;
+
+	for (int i = 0; i < look->num_lanes; i++)
+	{
+		if (look->lanes[i].tracks[number] == track)
+		{
+			/* without lanes a key does not say where to begin */
+			if (!look->has_head && QUEUE_SORT_HAS_LANES(look->queue->table->sort))
+				queue_key_set_min(&from);
+			rescan_track(look, track, number,
+						 look->has_head ? &look->lanes[i].priority : NULL,
+						 &from);
+			return;
+		}
+	}
+}
+
+/* ---------- acceptance (D4) ---------- */
+
+/* Has a floor been lowered, or a lane been made, since the look began? */
+static bool
+is_outdated(QueueLook *look, QueueHead *head)
+{
+	if (head->num_lanes != look->num_head_lanes || !head->lanes_known)
+		return true;
+	for (int i = 0; i < look->num_lanes; i++)
+	{
+		if (!look->lanes[i].visited)
+			continue;
+		for (int t = 0; t < QUEUE_TRACKS; t++)
+		{
+			QueueTrackLook *track = look->lanes[i].tracks[t];
+
+			if (track != NULL && track->generation !=
+				head->lanes[i].tracks[t].generation)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool
+is_skipped(QueueLook *look, const QueueHeadKey *key)
+{
+	for (int i = 0; i < look->num_skipped; i++)
+	{
+		if (look->skipped[i].lane == key->lane &&
+			look->skipped[i].track == key->track &&
+			queue_key_cmp(&look->skipped[i].key, &key->key) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+set_key_order(QueueKey *order, const QueueHeadKey *key, QueueSort sort)
+{
+	*order = key->key;
+	if (key->track == QUEUE_TRACK_DUE && !QUEUE_SORT_HAS_ORDER_AT(sort))
+		order->major = 0;
+}
+
+/*
+ * The lowest returned or sticky key that is before the candidate and may be
+ * looked at.  ended[i] says whether sticky key i's owner has ended.
+ */
+static bool
+find_hand(QueueLook *look, QueueHead *head, QueueTrackLook *best,
+		  const QueueHeadKey *ended, int num_ended, QueueHeadKey *hand,
+		  bool *hand_is_sticky)
+{
+	QueueSort	sort = look->queue->table->sort;
+	bool		found = false;
+	QueueKey	lowest;
+
+	for (int set = 0; set < 2; set++)
+	{
+		const QueueHeadKey *keys = set == 0 ? head->returned : ended;
+		int			count = set == 0 ? head->num_returned : num_ended;
+
+		for (int i = 0; i < count; i++)
+		{
+			QueueKey	order;
+
+			if (is_skipped(look, &keys[i]) ||
+				(keys[i].track == QUEUE_TRACK_DUE &&
+				 keys[i].key.major > look->now))
+				continue;
+			set_key_order(&order, &keys[i], sort);
+			if (best != NULL &&
+				compare_order(best->candidate.lane, &best->candidate.order,
+							  keys[i].lane, &order) < 0)
+				continue;
+			if (found && compare_order(hand->lane, &lowest,
+									   keys[i].lane, &order) <= 0)
+				continue;
+			found = true;
+			*hand = keys[i];
+			lowest = order;
+			*hand_is_sticky = set == 1;
+		}
+	}
+	return found;
+}
+
+/*
+ * Raise the barriers of the lane above x, which lies in one of its tracks;
+ * marks the tracks whose barrier was not above it, to be looked at again.
+ */
+static bool
+raise_barriers(QueueLook *look, QueueHead *head, int32 priority, int number,
+			   const QueueKey *x, QueueKey *rescan_from, bool *rescan)
+{
+	QueueLane  *lane = queue_head_lane(head, priority, false);
+	bool		any = false;
+	QueueKey	above;
+
+	queue_key_set_succ(&above, x);
+	for (int i = 0; i < look->num_lanes; i++)
+	{
+		if (look->lanes[i].priority != priority)
+			continue;
+		for (int t = 0; t < QUEUE_TRACKS; t++)
+		{
+			QueueTrackLook *track = look->lanes[i].tracks[t];
+
+			rescan[t] = false;
+			if (track == NULL ||
+				(t == QUEUE_TRACK_DUE) != (number == QUEUE_TRACK_DUE) ||
+				queue_key_cmp(x, &track->barrier) < 0)
+				continue;
+			rescan[t] = any = true;
+			rescan_from[t] = *queue_key_higher(&track->floor,
+											   &track->barrier);
+			/* a scan that began below the floor saw those keys already */
+			if (queue_key_cmp(&rescan_from[t], &track->start) < 0)
+				rescan_from[t] = track->start;
+			lane->tracks[t].barrier =
+				*queue_key_higher(&lane->tracks[t].barrier, &above);
+			track->barrier = lane->tracks[t].barrier;
+		}
+	}
+	return any;
+}
+
+static void
+rescan_lane(QueueLook *look, int32 priority, const QueueKey *from,
+			const bool *rescan)
+{
+	for (int i = 0; i < look->num_lanes; i++)
+	{
+		QueueLaneLook *lane = &look->lanes[i];
+
+		if (lane->priority != priority)
+			continue;
+		for (int t = 0; t < QUEUE_TRACKS; t++)
+		{
+			if (rescan[t])
+				rescan_track(look, lane->tracks[t], t, &lane->priority,
+							 &from[t]);
+		}
+	}
+}
+
+/* Copy the sticky keys whose owners have ended; asked outside the lock. */
+static int
+find_ended_sticky(QueueLook *look, QueueHeadKey *ended)
+{
+	QueueHead  *head;
+	int			count;
+	int			kept = 0;
+
+	head = queue_head_lock(&look->local->ref);
+	if (head == NULL)
+		return 0;
+	count = head->num_sticky;
+	memcpy(ended, head->sticky, count * sizeof(QueueHeadKey));
+	queue_head_unlock(head);
+	for (int i = 0; i < count; i++)
+	{
+		if (!TransactionIdIsInProgress(ended[i].xid))
+			ended[kept++] = ended[i];
+	}
+	return kept;
+}
+
+/* Is the candidate surely right without the lock? */
+static bool
+accept_is_plain(QueueLook *look, QueueTrackLook *best)
+{
+	QueueHead  *head = queue_head_peek(&look->local->ref);
+
+	return best != NULL && !look->has_keys && look->local->registered &&
+		look->local->registered_subid == GetCurrentSubTransactionId() &&
+		head->incarnation == look->local->ref.incarnation &&
+		pg_atomic_read_u64(&head->version) == look->version &&
+		queue_key_cmp(&best->candidate.key, &best->barrier) < 0;
+}
+
+/* Take a key out of its set and note it as in hand, before it is gone. */
+static void
+pop_hand(QueueLook *look, QueueHead *head, const QueueHeadKey *hand,
+		 bool is_sticky)
+{
+	(void) queue_xact_touch(look->local, QUEUE_TOUCH_HAND, hand->lane,
+							hand->track, &hand->key);
+	(void) queue_head_forget(head, is_sticky, hand->lane, hand->track,
+							 &hand->key);
+}
+
+static QueueAccept
+accept(QueueLook *look, QueueTrackLook *best, QueueHeadKey *hand)
+{
+	QueueHeadKey ended[QUEUE_MAX_STICKY];
+	int			num_ended = 0;
+	QueueHead  *head;
+	bool		hand_is_sticky = false;
+	bool		has_hand;
+	QueueKey	from[QUEUE_TRACKS];
+	bool		rescan[QUEUE_TRACKS];
+	int32		lane;
+
+	if (accept_is_plain(look, best))
+		return QUEUE_ACCEPT_CANDIDATE;
+
+	/* all that may fail or wait comes before the lock */
+	if (best != NULL || look->has_keys)
+		(void) GetCurrentTransactionId();
+	queue_xact_reserve(look->local, 2);
+	if (look->has_keys && !look->conditional)
+		num_ended = find_ended_sticky(look, ended);
+
+	head = queue_head_lock(&look->local->ref);
+	if (head == NULL || is_outdated(look, head))
+	{
+		if (head != NULL)
+			queue_head_unlock(head);
+		queue_look_end(look);
+		return QUEUE_ACCEPT_AGAIN;
+	}
+	has_hand = !look->conditional &&
+		TransactionIdIsValid(GetCurrentTransactionIdIfAny()) &&
+		find_hand(look, head, best, ended, num_ended, hand, &hand_is_sticky);
+	if (best == NULL && !has_hand)
+	{
+		/* keys that came in since the look began deserve another */
+		bool		more = !look->conditional && !look->has_keys &&
+			(head->num_returned > 0 || head->num_sticky > 0);
+
+		look->has_keys = head->num_returned > 0 || head->num_sticky > 0;
+		queue_head_unlock(head);
+		return more ? QUEUE_ACCEPT_AGAIN : QUEUE_ACCEPT_NOTHING;
+	}
+	queue_xact_register_locked(look->local, head);
+	copy_registry(look, head);
+	look->has_keys = head->num_returned > 0 || head->num_sticky > 0;
+	lane = has_hand ? hand->lane : best->candidate.lane;
+	if (raise_barriers(look, head, lane,
+					   has_hand ? hand->track : best->store.track,
+					   has_hand ? &hand->key : &best->candidate.key,
+					   from, rescan))
+	{
+		queue_head_unlock(head);
+		rescan_lane(look, lane, from, rescan);
+		return QUEUE_ACCEPT_AGAIN;
+	}
+	if (has_hand)
+		pop_hand(look, head, hand, hand_is_sticky);
+	queue_head_unlock(head);
+	if (has_hand)
+		return QUEUE_ACCEPT_HAND;
+
+	/* the inserter may have entered after we looked (D2) */
+	if (!best->candidate.own &&
+		queue_registered_find(look->registered, look->num_registered,
+							  best->candidate.xmin) != QUEUE_REGISTERED_NO)
+	{
+		queue_look_retry(look, best);
+		return QUEUE_ACCEPT_AGAIN;
+	}
+	return QUEUE_ACCEPT_CANDIDATE;
+}
+
+QueueAccept
+queue_look_next(QueueLook *look, QueueTrackLook **track, QueueHeadKey *hand)
+{
+	for (;;)
+	{
+		QueueAccept result;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!look->active)
+			begin_look(look);
+		*track = find_best(look);
+		DEBUG_POINT("after_scan");
+		if (!look->changes || !look->has_head)
+		{
+			if (*track != NULL && look->changes)
+				queue_xact_register(look->local);
+			return *track != NULL ? QUEUE_ACCEPT_CANDIDATE :
+				QUEUE_ACCEPT_NOTHING;
+		}
+		result = accept(look, *track, hand);
+		if (result != QUEUE_ACCEPT_AGAIN)
+			return result;
+	}
+}
+
+/* ---------- popped keys (D5) ---------- */
+
+bool
+queue_look_at_hand(QueueLook *look, const QueueHeadKey *hand,
+				   QueueTrackLook *track)
+{
+	const QueueLeaf *leaf = leaf_of_track(look->queue, hand->track);
+	QueueVerdict verdict;
+
+	memset(track, 0, sizeof(*track));
+	if (!queue_store_open(&track->store, leaf, hand->track, RowExclusiveLock))
+	{
+		queue_look_hand_back(look, hand);
+		return false;
+	}
+	track->slot = table_slot_create(track->store.rel, NULL);
+	track->open = true;
+	track->scan = queue_store_scan(&track->store, &look->dirty, &track->keys,
+								   look->queue->table->sort, look->queue->id,
+								   QUEUE_CONSUMER_NONE, &hand->lane,
+								   &hand->key, true);
+	if (!index_getnext_slot(track->scan, ForwardScanDirection, track->slot))
+		verdict = QUEUE_VERDICT_PASS;	/* dead */
+	else
+		verdict = queue_look_judge(look, track);
+	track->candidate.verdict = verdict;
+	switch (verdict)
+	{
+		case QUEUE_VERDICT_DELIVER:
+		case QUEUE_VERDICT_EXPIRE:
+		case QUEUE_VERDICT_EXHAUST:
+			return true;
+		case QUEUE_VERDICT_PASS:
+			queue_look_hand_taken(look, hand);
+			break;
+		default:
+			queue_look_hand_back(look, hand);
+			break;
+	}
+	queue_look_close_track(track);
+	return false;
+}
+
+/* Drop the entry of a key in hand. */
+void
+queue_look_hand_taken(QueueLook *look, const QueueHeadKey *hand)
+{
+	QueueLocalHead *local = look->local;
+
+	for (int i = local->num_touches - 1; i >= 0; i--)
+	{
+		QueueTouch *touch = &local->touches[i];
+
+		if (touch->kind == QUEUE_TOUCH_HAND && touch->lane == hand->lane &&
+			touch->track == hand->track &&
+			queue_key_cmp(&touch->key, &hand->key) == 0)
+		{
+			memmove(touch, touch + 1,
+					(local->num_touches - i - 1) * sizeof(QueueTouch));
+			local->num_touches--;
+			return;
+		}
+	}
+}
+
+/* Publish a key in hand again, and leave it alone for the rest of the look. */
+void
+queue_look_hand_back(QueueLook *look, const QueueHeadKey *hand)
+{
+	QueueHead  *head = queue_head_lock(&look->local->ref);
+
+	if (head != NULL)
+	{
+		queue_head_return(head, hand->lane, hand->track, &hand->key);
+		queue_head_unlock(head);
+	}
+	queue_look_hand_taken(look, hand);
+	if (look->num_skipped < lengthof(look->skipped))
+		look->skipped[look->num_skipped++] = *hand;
+}
+
+/* ---------- the end of a look (D7) ---------- */
+
+/* How far the scan of a track allows its floor to move. */
+static void
+set_reach(QueueKey *reach, const QueueTrackLook *track)
+{
+	if (track->exhausted)
+		queue_key_set_max(reach);
+	else if (track->has_candidate)
+		*reach = track->candidate.key;
+	else if (track->has_last)
+		queue_key_set_succ(reach, &track->last);
+	else
+		*reach = track->floor;
+	if (track->has_stop)
+		*reach = *queue_key_lower(reach, &track->stop);
+	*reach = *queue_key_lower(reach, &track->barrier);
+}
+
+static void
+move_floor(QueueTrack *shared, const QueueTrackLook *track)
+{
+	QueueKey	reach;
+	QueueKey	seen;
+
+	set_reach(&reach, track);
+	if (shared->generation == track->generation)
+		shared->floor = *queue_key_higher(&shared->floor, &reach);
+	if (track->has_last)
+	{
+		queue_key_set_succ(&seen, &track->last);
+		shared->barrier = *queue_key_higher(&shared->barrier, &seen);
+	}
+	shared->barrier = *queue_key_higher(&shared->barrier, &shared->floor);
+}
+
+void
+queue_look_end(QueueLook *look)
+{
+	QueueHead  *head = NULL;
+
+	if (!look->active)
+		return;
+	DEBUG_POINT("before_floor");
+	if (look->has_head && look->changes)
+		head = queue_head_lock(&look->local->ref);
+	for (int i = 0; i < look->num_lanes; i++)
+	{
+		QueueLane  *lane = NULL;
+
+		if (head != NULL && look->lanes[i].visited)
+			lane = queue_head_lane(head, look->lanes[i].priority, false);
+		for (int t = 0; lane != NULL && t < QUEUE_TRACKS; t++)
+		{
+			QueueTrackLook *track = look->lanes[i].tracks[t];
+
+			if (track != NULL &&
+				!(t == QUEUE_TRACK_DUE && !track->has_last &&
+				  due_track_is_idle(look, track)))
+				move_floor(&lane->tracks[t], track);
+		}
+	}
+	if (head != NULL)
+		queue_head_unlock(head);
+	for (int i = 0; i < look->num_lanes; i++)
+	{
+		for (int t = 0; t < QUEUE_TRACKS; t++)
+		{
+			if (look->lanes[i].tracks[t] != NULL)
+			{
+				queue_look_close_track(look->lanes[i].tracks[t]);
+				pfree(look->lanes[i].tracks[t]);
+			}
+		}
+	}
+	look->num_lanes = 0;
+	look->active = false;
+	look->num_skipped = 0;
+}

@@ -1,0 +1,142 @@
+/*-------------------------------------------------------------------------
+ *
+ * look.h
+ *	  A look at a queue in its order: floors, candidates, acceptance.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef QUEUE_LOOK_H
+#define QUEUE_LOOK_H
+
+#include "access/relscan.h"
+#include "executor/tuptable.h"
+#include "utils/snapshot.h"
+
+#include "head.h"
+#include "message_store.h"
+#include "xact.h"
+
+/* What is to become of a candidate. */
+typedef enum QueueVerdict
+{
+	QUEUE_VERDICT_DELIVER,
+	QUEUE_VERDICT_EXPIRE,		/* its time is over: to the exception queue */
+	QUEUE_VERDICT_EXHAUST,		/* too many failed attempts: likewise */
+	QUEUE_VERDICT_PASS,			/* not available now; its owner publishes */
+	QUEUE_VERDICT_STOP,			/* live but not wanted: the floor stops here */
+	QUEUE_VERDICT_STICK,		/* in progress, by an owner nobody knows */
+	QUEUE_VERDICT_BREAK			/* waiting: neither this nor a later one is due */
+} QueueVerdict;
+
+/* A candidate of one track, and what is known of it. */
+typedef struct QueueCandidate
+{
+	QueueVerdict verdict;
+	QueueMessage message;		/* points into the slot */
+	QueueKey	key;			/* in its track */
+	int32		lane;
+	QueueKey	order;			/* place in the order of delivery */
+	TransactionId xmin;
+	bool		own;			/* inserted by this transaction */
+	TransactionId owner;		/* in progress: who */
+	bool		owner_is_multi;
+	int32		attempts;
+} QueueCandidate;
+
+typedef struct QueueTrackLook
+{
+	QueueStore	store;
+	bool		open;
+	bool		with_floor;		/* floor, barrier and generation are valid */
+	QueueKey	floor;
+	QueueKey	barrier;
+	uint32		generation;
+	QueueKey	start;
+	bool		has_stop;
+	QueueKey	stop;
+	bool		has_last;
+	QueueKey	last;
+	bool		exhausted;
+	bool		has_candidate;
+	QueueCandidate candidate;
+	IndexScanDesc scan;
+	TupleTableSlot *slot;
+	QueueScanKeys keys;
+} QueueTrackLook;
+
+typedef struct QueueLaneLook
+{
+	int32		priority;
+	bool		visited;
+	QueueTrackLook *tracks[QUEUE_TRACKS];	/* NULL: not looked at */
+} QueueLaneLook;
+
+/* Is this message wanted?  Called for what is live, due and unexpired. */
+typedef bool (*QueueWanted) (void *context, const QueueCandidate *candidate);
+
+typedef struct QueueLook
+{
+	/* set by the caller */
+	const QueueDesc *queue;
+	QueueLocalHead *local;		/* NULL during recovery */
+	bool		changes;		/* takes or locks messages */
+	bool		conditional;	/* not simply the first one */
+	QueueWanted wanted;			/* with conditional; may be NULL */
+	void	   *context;
+
+	/* state of the look */
+	bool		active;
+	bool		has_head;		/* floors and barriers are in use */
+	TimestampTz now;
+	uint64		version;
+	int			num_lanes;
+	int			num_head_lanes;
+	QueueLaneLook *lanes;
+	int			num_registered;
+	QueueRegistered *registered;
+	bool		has_keys;		/* returned or sticky keys were there */
+	int			num_skipped;
+	QueueHeadKey skipped[QUEUE_MAX_RETURNED + QUEUE_MAX_STICKY];
+	SnapshotData dirty;
+	MemoryContext memory;
+} QueueLook;
+
+typedef enum QueueAccept
+{
+	QUEUE_ACCEPT_NOTHING,
+	QUEUE_ACCEPT_CANDIDATE,
+	QUEUE_ACCEPT_HAND,
+	QUEUE_ACCEPT_AGAIN			/* look again */
+} QueueAccept;
+
+extern void queue_look_init(QueueLook *look);
+
+/*
+ * The next message to decide on.  CANDIDATE: *track has it.  HAND: a popped
+ * key, noted in the transaction's list as in hand; queue_look_at_hand() looks
+ * at it.
+ */
+extern QueueAccept queue_look_next(QueueLook *look, QueueTrackLook **track,
+								   QueueHeadKey *hand);
+
+/*
+ * One look at a popped key.  True: *track holds it as a candidate, open until
+ * queue_look_close_track().  False: it was dropped or put back.
+ */
+extern bool queue_look_at_hand(QueueLook *look, const QueueHeadKey *hand,
+							   QueueTrackLook *track);
+extern void queue_look_hand_taken(QueueLook *look, const QueueHeadKey *hand);
+extern void queue_look_hand_back(QueueLook *look, const QueueHeadKey *hand);
+
+/* The candidate was taken; or it could not be, and is looked at again. */
+extern void queue_look_taken(QueueTrackLook *track);
+extern void queue_look_retry(QueueLook *look, QueueTrackLook *track);
+extern void queue_look_stop(QueueTrackLook *track);
+
+extern QueueVerdict queue_look_judge(QueueLook *look, QueueTrackLook *track);
+
+/* Move the floors and end the look. */
+extern void queue_look_end(QueueLook *look);
+extern void queue_look_close_track(QueueTrackLook *track);
+
+#endif							/* QUEUE_LOOK_H */
