@@ -29,6 +29,7 @@ OBJS = \
 	src/payload.o \
 	src/condition.o \
 	src/message_store.o \
+	src/look.o \
 	src/admin_sql.o \
 	src/admin_table.o \
 	src/admin_purge.o \

@@ -78,7 +78,7 @@ BEGIN
 				INSERT INTO %2$s (%3$s) VALUES (%4$s);
 			END LOOP;
 			RETURN extract(epoch FROM clock_timestamp() - start) * 1e6 / calls;
-		END $b$$f$, function, target, columns, row_values);
+		END $b$ $f$, function, target, columns, row_values);
 END $$;
 
 CREATE PROCEDURE bench.fill(queue regclass, messages int) LANGUAGE plpgsql AS $$

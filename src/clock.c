@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "common/int.h"
 #include "common/pg_prng.h"
 #include "datatype/timestamp.h"
 #include "utils/timestamp.h"
@@ -100,4 +101,16 @@ queue_clock_msgid_time(const pg_uuid_t *msgid)
 	us = ((uint32) (msgid->data[6] & 0x0F) << 8) | msgid->data[7];
 
 	return (TimestampTz) (ms * 1000 + us) - EPOCH_DIFFERENCE;
+}
+
+int64
+queue_interval_to_usecs(const Interval *interval)
+{
+	int64		days = (int64) interval->month * DAYS_PER_MONTH + interval->day;
+	int64		result;
+
+	if (pg_mul_s64_overflow(days, USECS_PER_DAY, &result) ||
+		pg_add_s64_overflow(result, interval->time, &result))
+		return PG_INT64_MAX / 4;
+	return Min(result, PG_INT64_MAX / 4);
 }

@@ -33,4 +33,10 @@ extern void queue_clock_lowest_msgid(pg_uuid_t *msgid, TimestampTz at);
 /* The time in a message id. */
 extern TimestampTz queue_clock_msgid_time(const pg_uuid_t *msgid);
 
+/*
+ * An interval's length in microseconds, months as 30 days, days as 24 hours;
+ * the largest possible where it is more than that.
+ */
+extern int64 queue_interval_to_usecs(const Interval *interval);
+
 #endif							/* QUEUE_CLOCK_H */

@@ -27,6 +27,7 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -56,6 +57,7 @@ queue_look_init(QueueLook *look)
 	look->registered = NULL;
 	look->num_lanes = 0;
 	look->num_skipped = 0;
+	look->ignore_due = false;
 	look->memory = CurrentMemoryContext;
 	InitDirtySnapshot(look->dirty);
 }
@@ -246,7 +248,7 @@ track_is_used(const QueueDesc *queue, int number)
 static inline bool
 due_track_is_idle(QueueLook *look, const QueueTrackLook *track)
 {
-	return queue_key_is_min(&track->start) ? false :
+	return !queue_key_is_min(&track->start) &&
 		track->start.major > look->now;
 }
 
@@ -508,7 +510,7 @@ queue_look_judge(QueueLook *look, QueueTrackLook *track)
 			return answer == QUEUE_REGISTERED_YES ? QUEUE_VERDICT_PASS :
 				QUEUE_VERDICT_STOP;
 	}
-	if (due && candidate->key.major > look->now)
+	if (due && !look->ignore_due && candidate->key.major > look->now)
 		return QUEUE_VERDICT_BREAK;
 	return judge_live(look, track);
 }

@@ -8,6 +8,7 @@
 #ifndef QUEUE_LOOK_H
 #define QUEUE_LOOK_H
 
+#include "access/genam.h"
 #include "access/relscan.h"
 #include "executor/tuptable.h"
 #include "utils/snapshot.h"
@@ -81,6 +82,7 @@ typedef struct QueueLook
 	QueueLocalHead *local;		/* NULL during recovery */
 	bool		changes;		/* takes or locks messages */
 	bool		conditional;	/* not simply the first one */
+	bool		ignore_due;		/* asked for by name: delay is no obstacle */
 	QueueWanted wanted;			/* with conditional; may be NULL */
 	void	   *context;
 

@@ -8,6 +8,7 @@
 #ifndef QUEUE_MESSAGE_STORE_H
 #define QUEUE_MESSAGE_STORE_H
 
+#include "access/genam.h"
 #include "access/relscan.h"
 #include "access/skey.h"
 #include "executor/tuptable.h"
