@@ -152,7 +152,7 @@ TAP_TESTS = 1
 PROVE_TESTS = $(addprefix test/t/,$(addsuffix .pl,$(TAP)))
 endif
 
-EXTRA_CLEAN = $(DATA_built) build tmp_check tmp_check_regress \
+EXTRA_CLEAN = $(DATA_built) tmp_check tmp_check_regress \
 	tmp_check_isolation output_iso results regression.diffs regression.out
 
 ifdef QUEUE_DEBUG
