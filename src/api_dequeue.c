@@ -323,7 +323,7 @@ refuse_consumer(Oid queue)
 	(void) queue_catalog_find(queue, false);
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("queue %s has a single consumer and takes no consumer name",
+			 errmsg("queue \"%s\" has a single consumer and takes no consumer name",
 					queue_catalog_name(queue)),
 			 errhint("Leave consumer NULL.")));
 }
@@ -334,7 +334,7 @@ refuse_navigation(Oid queue)
 	(void) queue_catalog_find(queue, false);
 	ereport(ERROR,
 			(errcode(ERRCODE_QUEUE_NOT_GROUPED),
-			 errmsg("messages of queue %s are not grouped by transaction",
+			 errmsg("messages of queue \"%s\" are not grouped by transaction",
 					queue_catalog_name(queue)),
 			 errhint("Use navigation \"first_message\" or \"next_message\".")));
 }
@@ -347,13 +347,13 @@ check_payload_type(Oid queue, const QueueTable *table, Oid payload_type)
 	if (!OidIsValid(table->payload_type))
 		ereport(ERROR,
 				(errcode(ERRCODE_QUEUE_DAMAGED),
-				 errmsg("queue table %s has lost its column \"payload\"",
+				 errmsg("queue table \"%s\" has lost its column \"payload\"",
 						queue_catalog_name(table->relid)),
 				 errdetail("The column or its type has been dropped."),
 				 errhint("Use queue.dequeue(), which shows no payload.")));
 	ereport(ERROR,
 			(errcode(ERRCODE_QUEUE_PAYLOAD_MISMATCH),
-			 errmsg("type %s is not the payload type of queue %s",
+			 errmsg("type %s is not the payload type of queue \"%s\"",
 					format_type_be(payload_type), queue_catalog_name(queue)),
 			 errdetail("The queue's payload type is %s.",
 					   format_type_be(table->payload_type)),

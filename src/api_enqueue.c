@@ -740,7 +740,7 @@ refuse_filled(Relation view, const ViewColumns *columns, const bool *nulls)
 		if (attnum != 0 && !nulls[attnum - 1])
 			ereport(ERROR,
 					(errcode(ERRCODE_GENERATED_ALWAYS),
-					 errmsg("cannot insert a value into column \"%s\" of queue %s",
+					 errmsg("cannot insert a value into column \"%s\" of queue \"%s\"",
 							filled_columns[i].name,
 							queue_catalog_name(RelationGetRelid(view))),
 					 errhint("Leave the column out; it is given by the queue.")));
@@ -819,7 +819,7 @@ queue_internal_view_refuse(PG_FUNCTION_ARGS)
 				 errmsg("function queue._view_refuse() must be called as a trigger")));
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("cannot %s messages of queue %s",
+			 errmsg("cannot %s messages of queue \"%s\"",
 					TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ?
 					"update" : "delete",
 					queue_catalog_name(RelationGetRelid(trigger->tg_relation))),

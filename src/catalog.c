@@ -452,9 +452,9 @@ queue_catalog_name(Oid relid)
 	if (name == NULL)
 		return psprintf("%u", relid);
 	if (RelationIsVisible(relid))
-		return pstrdup(quote_identifier(name));
+		return name;
 	schema = get_namespace_name(get_rel_namespace(relid));
-	return quote_qualified_identifier(schema, name);
+	return psprintf("%s.%s", schema, name);
 }
 
 /* -------------------------------------------------------------------------

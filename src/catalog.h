@@ -130,7 +130,10 @@ extern Oid	queue_catalog_exception_queue(Oid queue_table);
 extern bool queue_catalog_classify_leaf(const QueueTable *table, Oid relid,
 										QueueState *state, int *segment);
 
-/* palloc'd, quoted and schema-qualified where it must be; for messages */
+/*
+ * The relation's name for messages, with its schema where the search_path does
+ * not find it; palloc'd.  Messages put it in quotes.
+ */
 extern char *queue_catalog_name(Oid relid);
 
 /* OIDs of the extension's own objects; error if it is not installed. */

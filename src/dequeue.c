@@ -146,7 +146,7 @@ prepare_navigation(Dequeue *dequeue)
 			 !same_string(position->condition, options->condition))
 		ereport(ERROR,
 				(errcode(ERRCODE_QUEUE_CRITERIA_CHANGED),
-				 errmsg("cannot change the search criteria of queue %s between calls that navigate by next_message",
+				 errmsg("cannot change the search criteria of queue \"%s\" between calls that navigate by next_message",
 						queue_catalog_name(dequeue->queue->relid)),
 				 errhint("Begin a new search with navigation => 'first_message'.")));
 	dequeue->position = position;
@@ -259,7 +259,7 @@ find_exception_queue(Dequeue *dequeue, const QueueMessage *message)
 			found->table->payload_type == table->payload_type)
 			return found;
 		ereport(LOG,
-				(errmsg("exception queue %s of a message in queue %s cannot be used, the default one is",
+				(errmsg("exception queue %s of a message in queue \"%s\" cannot be used, the default one is",
 						name, queue_catalog_name(dequeue->queue->relid))));
 	}
 	oid = queue_catalog_exception_queue(table->relid);
@@ -267,7 +267,7 @@ find_exception_queue(Dequeue *dequeue, const QueueMessage *message)
 	if (found == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_QUEUE_DAMAGED),
-				 errmsg("queue table %s has lost its exception queue",
+				 errmsg("queue table \"%s\" has lost its exception queue",
 						queue_catalog_name(table->relid)),
 				 errhint("Register it again with queue.adopt().")));
 	return found;
@@ -637,13 +637,13 @@ find_queue(Oid queue_oid, const QueueDequeueOptions *options)
 	if (!queue->dequeue_enabled)
 		ereport(ERROR,
 				(errcode(ERRCODE_QUEUE_DEQUEUE_DISABLED),
-				 errmsg("queue %s is not enabled for dequeue",
+				 errmsg("queue \"%s\" is not enabled for dequeue",
 						queue_catalog_name(queue_oid)),
 				 errhint("Start it with queue.start_queue().")));
 	if (!OidIsValid(queue->table->payload_type))
 		ereport(ERROR,
 				(errcode(ERRCODE_QUEUE_DAMAGED),
-				 errmsg("queue table %s has lost its payload column",
+				 errmsg("queue table \"%s\" has lost its payload column",
 						queue_catalog_name(queue->queue_table)),
 				 errhint("Drop it with queue.drop_queue_table(..., force => true).")));
 	return queue;

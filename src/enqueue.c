@@ -99,14 +99,14 @@ queue_enqueue_begin(Oid queue_oid, bool check_privilege)
 	if (queue->is_exception)
 		ereport(ERROR,
 				(errcode(ERRCODE_QUEUE_IS_EXCEPTION_QUEUE),
-				 errmsg("cannot enqueue into exception queue %s",
+				 errmsg("cannot enqueue into exception queue \"%s\"",
 						queue_catalog_name(queue_oid)),
 				 errdetail("Messages come into an exception queue only when they expire or fail too often."),
 				 errhint("Enqueue into a normal queue.")));
 	if (!queue->enqueue_enabled)
 		ereport(ERROR,
 				(errcode(ERRCODE_QUEUE_ENQUEUE_DISABLED),
-				 errmsg("queue %s is not enabled for enqueue",
+				 errmsg("queue \"%s\" is not enabled for enqueue",
 						queue_catalog_name(queue_oid)),
 				 errhint("Start it with queue.start_queue().")));
 	return queue;
@@ -403,7 +403,7 @@ resolve_exception_queue(const QueueDesc *queue, const char *name)
 	if (exception == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("exception queue %s does not exist", name),
+				 errmsg("exception queue \"%s\" does not exist", name),
 				 errhint("Make it with queue.create_queue(queue_type => 'exception').")));
 	check_exception_queue(queue, exception, name);
 
@@ -436,13 +436,13 @@ check_exception_queue(const QueueDesc *queue, const QueueDesc *exception,
 	if (!exception->is_exception)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("queue %s is not an exception queue", name),
+				 errmsg("queue \"%s\" is not an exception queue", name),
 				 errhint("Name a queue made with queue_type => 'exception'.")));
 	if (exception->table->payload_type != queue->table->payload_type ||
 		exception->table->payload_typmod != queue->table->payload_typmod)
 		ereport(ERROR,
 				(errcode(ERRCODE_QUEUE_PAYLOAD_MISMATCH),
-				 errmsg("exception queue %s has another payload type than queue %s",
+				 errmsg("exception queue \"%s\" has another payload type than queue \"%s\"",
 						name, queue_catalog_name(queue->relid)),
 				 errhint("Name an exception queue with the same payload type.")));
 	if (exception->queue_table != queue->queue_table &&

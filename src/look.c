@@ -537,7 +537,7 @@ open_track(QueueLook *look, QueueTrackLook *track, int number,
 						  RowExclusiveLock))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("queue %s has no index yet",
+				 errmsg("queue \"%s\" has no index yet",
 						queue_catalog_name(look->queue->relid)),
 				 errdetail("A restore may be under way, or the index was dropped or is not valid."),
 				 errhint("Finish the restore, or build the index again.")));

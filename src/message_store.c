@@ -510,7 +510,7 @@ open_target(InsertTarget *target, const QueueTable *table,
 	if (!OidIsValid(leaf->relid) || !OidIsValid(table->payload_type))
 		ereport(ERROR,
 				(errcode(ERRCODE_QUEUE_DAMAGED),
-				 errmsg("queue table %s has lost a part",
+				 errmsg("queue table \"%s\" has lost a part",
 						queue_catalog_name(table->relid)),
 				 errdetail("A partition or the payload column is missing."),
 				 errhint("Restore it, or drop the queue table with queue.drop_queue_table(..., force => true).")));

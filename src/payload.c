@@ -190,7 +190,7 @@ queue_payload_parse_array(const QueueDesc *queue, const text *literal)
 	if (!OidIsValid(array_type))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("payload type %s of queue %s has no array type",
+				 errmsg("payload type %s of queue \"%s\" has no array type",
 						format_type_be(table->payload_type),
 						queue_catalog_name(queue->relid)),
 				 errhint("Enqueue one message at a time with queue.enqueue().")));
@@ -626,7 +626,7 @@ convert_column(const QueueDesc *queue, Form_pg_attribute target,
 	if (conversion->kind == CONVERSION_NONE)
 		ereport(ERROR,
 				(errcode(ERRCODE_QUEUE_PAYLOAD_MISMATCH),
-				 errmsg("payload does not fit queue %s",
+				 errmsg("payload does not fit queue \"%s\"",
 						queue_catalog_name(queue->relid)),
 				 errdetail("Column \"%s\" of its payload type %s has type %s, and the value given has type %s.",
 						   NameStr(target->attname),
@@ -644,7 +644,7 @@ report_mismatch(const QueueDesc *queue, Oid type)
 
 	ereport(ERROR,
 			(errcode(ERRCODE_QUEUE_PAYLOAD_MISMATCH),
-			 errmsg("payload of type %s does not fit queue %s",
+			 errmsg("payload of type %s does not fit queue \"%s\"",
 					format_type_be(type), queue_catalog_name(queue->relid)),
 			 type == RECORDOID && type_is_rowtype(getBaseType(expected)) ?
 			 errdetail("The queue's payload type is %s, which has another number of columns.",
@@ -666,7 +666,7 @@ begin_conversion(const QueueDesc *queue, ErrorContextCallback *callback)
 	if (unlikely(!OidIsValid(queue->table->payload_type)))
 		ereport(ERROR,
 				(errcode(ERRCODE_QUEUE_DAMAGED),
-				 errmsg("queue table %s has lost its column \"payload\"",
+				 errmsg("queue table \"%s\" has lost its column \"payload\"",
 						queue_catalog_name(queue->table->relid)),
 				 errdetail("The column or its type has been dropped."),
 				 errhint("Add the column again, or drop the queue table with queue.drop_queue_table(force => true).")));
@@ -689,7 +689,7 @@ begin_conversion(const QueueDesc *queue, ErrorContextCallback *callback)
 static void
 payload_error_callback(void *arg)
 {
-	errcontext("payload of queue %s", last_queue_name);
+	errcontext("payload of queue \"%s\"", last_queue_name);
 }
 
 /* ---------------------------------------------------------------------- */
