@@ -158,6 +158,7 @@ queue_head_find(QueueHeadRef *ref, bool create)
 		head->num_lanes = 0;
 		head->num_returned = 0;
 		head->num_sticky = 0;
+		memset(head->track_states, QUEUE_TRACK_UNKNOWN, QUEUE_TRACKS);
 		queue_head_changed(head);
 		LWLockRelease(&head->lock);
 	}
@@ -300,7 +301,18 @@ queue_head_reset(QueueHead *head)
 			track->generation++;
 		}
 	}
+	memset(head->track_states, QUEUE_TRACK_UNKNOWN, QUEUE_TRACKS);
 	head->lanes_known = false;
+	queue_head_changed(head);
+}
+
+/* Somebody inserts, or has touched a row there: it is no longer empty. */
+void
+queue_head_use_track(QueueHead *head, int track)
+{
+	if (head->track_states[track] == QUEUE_TRACK_USED)
+		return;
+	head->track_states[track] = QUEUE_TRACK_USED;
 	queue_head_changed(head);
 }
 
@@ -317,6 +329,7 @@ queue_head_lower(QueueHead *head, int32 lane_priority, int track,
 {
 	QueueLane  *lane = queue_head_lane(head, lane_priority, true);
 
+	queue_head_use_track(head, track);
 	if (lane == NULL)
 		return;
 	if (queue_key_cmp(key, &lane->tracks[track].floor) < 0)
@@ -336,6 +349,7 @@ queue_head_return(QueueHead *head, int32 lane_priority, int track,
 	QueueLane  *lane = queue_head_lane(head, lane_priority, true);
 	QueueHeadKey *entry;
 
+	queue_head_use_track(head, track);
 	if (lane == NULL || queue_key_cmp(key, &lane->tracks[track].barrier) >= 0)
 		return;
 	for (int i = 0; i < head->num_returned; i++)
@@ -362,6 +376,7 @@ queue_head_stick(QueueHead *head, int32 lane, int track, const QueueKey *key,
 {
 	QueueHeadKey *entry;
 
+	queue_head_use_track(head, track);
 	for (int i = 0; i < head->num_sticky; i++)
 	{
 		if (is_key(&head->sticky[i], lane, track, key))

@@ -19,6 +19,14 @@
 #define QUEUE_MAX_STICKY	32
 #define QUEUE_MAX_SUBXIDS	6
 
+/* Does a leaf have anything in it? */
+typedef enum QueueTrackState
+{
+	QUEUE_TRACK_UNKNOWN,		/* not looked at since the head was made */
+	QUEUE_TRACK_USED,
+	QUEUE_TRACK_EMPTY			/* not a block, and no insert since */
+} QueueTrackState;
+
 /* Whose head it is. */
 typedef struct QueueHeadId
 {
@@ -80,6 +88,7 @@ typedef struct QueueHead
 	int			num_returned;
 	int			num_sticky;
 	int			num_registered;
+	uint8		track_states[QUEUE_TRACKS]; /* QueueTrackState */
 	QueueLane	lanes[QUEUE_MAX_LANES];
 	QueueHeadKey returned[QUEUE_MAX_RETURNED];
 	QueueHeadKey sticky[QUEUE_MAX_STICKY];
@@ -126,6 +135,7 @@ extern bool queue_head_stick(QueueHead *head, int32 lane, int track,
 							 const QueueKey *key, TransactionId xid);
 extern bool queue_head_forget(QueueHead *head, bool sticky, int32 lane,
 							  int track, const QueueKey *key);
+extern void queue_head_use_track(QueueHead *head, int track);
 extern void queue_head_register(QueueHead *head, TransactionId xid,
 								TransactionId subxid);
 extern void queue_head_leave(QueueHead *head);

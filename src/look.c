@@ -265,6 +265,8 @@ copy_lane(QueueLook *look, QueueHead *head, QueueLane *lane,
 			continue;
 		raise_barrier_ahead(look, &lane->tracks[t], t);
 		copy->tracks[t] = make_track(look, &lane->tracks[t]);
+		if (head->track_states[t] == QUEUE_TRACK_EMPTY)
+			copy->tracks[t]->exhausted = true;
 		if (look->conditional)
 		{
 			lower_start(copy->tracks[t], lane->priority, t,
@@ -297,6 +299,28 @@ begin_without_head(QueueLook *look)
 	for (int t = 0; t < QUEUE_TRACKS; t++)
 		lane->tracks[t] = track_is_used(look->queue, t) ?
 			make_track(look, NULL) : NULL;
+}
+
+/* Our own inserts, which others may have passed, are to be found too. */
+static void
+start_at_own(QueueLook *look)
+{
+	for (int i = 0; i < look->local->num_touches; i++)
+	{
+		QueueTouch *touch = &look->local->touches[i];
+
+		if (touch->kind != QUEUE_TOUCH_INSERTED ||
+			touch->taken_by != InvalidSubTransactionId)
+			continue;
+		for (int l = 0; l < look->num_lanes; l++)
+		{
+			QueueTrackLook *track = look->lanes[l].tracks[touch->track];
+
+			if (look->lanes[l].priority == touch->lane && track != NULL &&
+				queue_key_cmp(&touch->key, &track->start) < 0)
+				track->start = touch->key;
+		}
+	}
 }
 
 static void
@@ -338,21 +362,8 @@ begin_look(QueueLook *look)
 		copy_lane(look, head, &head->lanes[i], &look->lanes[i]);
 	queue_head_unlock(head);
 
-	/* our own inserts that others have passed */
-	for (int i = 0; i < look->num_lanes; i++)
-	{
-		for (int t = 0; t < QUEUE_TRACKS; t++)
-		{
-			QueueTrackLook *track = look->lanes[i].tracks[t];
-			QueueKey	own;
-
-			if (track != NULL && look->local->num_touches > 0 &&
-				queue_xact_lowest_own(look->local, look->lanes[i].priority,
-									  t, &own) &&
-				queue_key_cmp(&own, &track->start) < 0)
-				track->start = own;
-		}
-	}
+	if (look->local->num_own > 0)
+		start_at_own(look);
 }
 
 /* ---------- one entry ---------- */
@@ -546,7 +557,7 @@ open_track(QueueLook *look, QueueTrackLook *track, int number,
 	if (RelationGetNumberOfBlocks(track->store.rel) == 0)
 	{
 		queue_store_close(&track->store);
-		track->exhausted = true;
+		track->exhausted = track->was_empty = true;
 		return;
 	}
 	track->slot = table_slot_create(track->store.rel, NULL);
@@ -1177,10 +1188,14 @@ queue_look_end(QueueLook *look)
 		{
 			QueueTrackLook *track = look->lanes[i].tracks[t];
 
-			if (track != NULL &&
-				!(t == QUEUE_TRACK_DUE && !track->has_last &&
-				  due_track_is_idle(look, track)))
-				move_floor(&lane->tracks[t], track);
+			if (track == NULL ||
+				(t == QUEUE_TRACK_DUE && !track->has_last &&
+				 due_track_is_idle(look, track)))
+				continue;
+			move_floor(&lane->tracks[t], track);
+			if (track->was_empty &&
+				head->track_states[t] == QUEUE_TRACK_UNKNOWN)
+				head->track_states[t] = QUEUE_TRACK_EMPTY;
 		}
 	}
 	if (head != NULL)

@@ -58,6 +58,7 @@ typedef struct QueueTrackLook
 	bool		has_last;
 	QueueKey	last;
 	bool		exhausted;
+	bool		was_empty;		/* the leaf has no block */
 	bool		has_candidate;
 	QueueCandidate candidate;
 	IndexScanDesc scan;

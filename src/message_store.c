@@ -653,6 +653,7 @@ note_key(const QueueTable *table, int track, const QueueMessage *message)
 	make_head_id(&id, table, message);
 	local = queue_xact_head(&id);
 	queue_xact_register(local);
+	queue_xact_use_track(local, track);
 	if (track == QUEUE_TRACK_DUE)
 		queue_message_due_key(&key, message);
 	else

@@ -189,6 +189,8 @@ queue_xact_touch(QueueLocalHead *local, QueueTouchKind kind, int32 lane,
 	touch->retry_delay = 0;
 	touch->count = 1;
 	touch->key = *key;
+	if (kind == QUEUE_TOUCH_INSERTED)
+		local->num_own++;
 	return touch;
 }
 
@@ -221,25 +223,19 @@ queue_xact_mark_own_taken(QueueLocalHead *local, int32 lane, int track,
 	}
 }
 
-bool
-queue_xact_lowest_own(QueueLocalHead *local, int32 lane, int track,
-					  QueueKey *key)
+void
+queue_xact_use_track(QueueLocalHead *local, int track)
 {
-	bool		found = false;
+	QueueHead  *head;
 
-	for (int i = 0; i < local->num_touches; i++)
-	{
-		QueueTouch *touch = &local->touches[i];
-
-		if (touch->kind != QUEUE_TOUCH_INSERTED ||
-			touch->taken_by != InvalidSubTransactionId ||
-			touch->lane != lane || touch->track != track)
-			continue;
-		if (!found || queue_key_cmp(&touch->key, key) < 0)
-			*key = touch->key;
-		found = true;
-	}
-	return found;
+	if (local->used_tracks & (1 << track))
+		return;
+	head = queue_head_lock(&local->ref);
+	if (head == NULL)
+		return;					/* published by id at the end */
+	queue_head_use_track(head, track);
+	queue_head_unlock(head);
+	local->used_tracks |= 1 << track;
 }
 
 static void

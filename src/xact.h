@@ -43,6 +43,8 @@ typedef struct QueueLocalHead
 	QueueHeadRef ref;
 	bool		registered;
 	SubTransactionId registered_subid;	/* last one made known */
+	uint32		used_tracks;	/* bits: known to the head as in use */
+	int			num_own;		/* inserted entries */
 	int			num_touches;
 	int			max_touches;
 	QueueTouch *touches;		/* sorted by subid */
@@ -74,9 +76,8 @@ extern void queue_xact_untouch(QueueLocalHead *local);
 extern void queue_xact_mark_own_taken(QueueLocalHead *local, int32 lane,
 									  int track, const QueueKey *key);
 
-/* The lowest own insert not taken again; false if there is none. */
-extern bool queue_xact_lowest_own(QueueLocalHead *local, int32 lane,
-								  int track, QueueKey *key);
+/* Tell the head that a track is about to be inserted into. */
+extern void queue_xact_use_track(QueueLocalHead *local, int track);
 
 extern void queue_xact_init(void);
 

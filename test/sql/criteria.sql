@@ -112,7 +112,8 @@ SET search_path = k_schema, public;
 SELECT payload FROM queue.dequeue('k_json', mode => 'browse', condition => 'payload = wanted()');
 RESET search_path;
 -- a condition that itself uses queues
-SELECT payload FROM queue.dequeue('k_json', condition => $$payload = '2' AND queue.enqueue('k_json', '3') IS NOT NULL$$);
+SELECT payload FROM queue.dequeue('k_json', condition => $$payload = '2' AND
+	(SELECT count(*) FROM queue.dequeue('k_json', mode => 'browse', max_messages => 10, condition => 'payload <> ''9''')) = 2$$);
 SELECT payload FROM queue.dequeue('k_json', max_messages => 10);
 
 DROP SCHEMA k_schema CASCADE;
