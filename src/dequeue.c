@@ -20,6 +20,8 @@
 #include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/latch.h"
@@ -41,6 +43,7 @@
 #include "dequeue.h"
 #include "errors.h"
 #include "look.h"
+#include "name.h"
 
 /* how often a waiting call looks again, in milliseconds */
 #define WAIT_STEP_MS	50
@@ -285,8 +288,9 @@ note_take(Dequeue *dequeue, const QueueCandidate *candidate, int track,
 							 track, &candidate->key);
 	if (kind != QUEUE_TOUCH_TAKEN ||
 		candidate->verdict != QUEUE_VERDICT_DELIVER ||
-		queue->is_exception || candidate->own)
+		queue->is_exception)
 		return;
+	touch->own = candidate->own;
 	touch->attempts = candidate->attempts;
 	touch->retry_delay = queue->retry_delay_forever ? -1 :
 		queue_interval_to_usecs(&queue->retry_delay);
@@ -330,6 +334,46 @@ delete_row(QueueTrackLook *track)
 							  GetCurrentCommandId(true), GetActiveSnapshot(),
 							  InvalidSnapshot, is_locked_by_us(track->slot),
 							  &failure, false);
+}
+
+/*
+ * Delete through the executor, as the owner of the queue table: the leaf has
+ * triggers or policies of somebody else.  The row is locked first, so that
+ * nothing is waited for.
+ */
+static TM_Result
+delete_by_executor(Dequeue *dequeue, QueueTrackLook *track)
+{
+	TM_Result	result = lock_row(track);
+	Oid			types[1] = {TIDOID};
+	Datum		values[1];
+	char	   *sql;
+	Oid			save_user;
+	int			save_context;
+
+	if (result != TM_Ok)
+		return result;
+	values[0] = PointerGetDatum(&track->slot->tts_tid);
+	sql = psprintf("DELETE FROM ONLY %s WHERE ctid OPERATOR(pg_catalog.=) $1",
+				   queue_name_qualified(RelationGetRelid(track->store.rel)));
+	GetUserIdAndSecContext(&save_user, &save_context);
+	SetUserIdAndSecContext(dequeue->queue->table->owner,
+						   save_context | SECURITY_LOCAL_USERID_CHANGE);
+	SPI_connect();
+	if (SPI_execute_with_args(sql, 1, types, values, NULL, false,
+							  0) != SPI_OK_DELETE || SPI_processed != 1)
+		ereport(ERROR,
+				(errcode(IsolationUsesXactSnapshot() ?
+						 ERRCODE_T_R_SERIALIZATION_FAILURE :
+						 ERRCODE_TRIGGERED_ACTION_EXCEPTION),
+				 errmsg("could not delete a message of queue \"%s\"",
+						queue_catalog_name(dequeue->queue->relid)),
+				 errdetail("Partition \"%s\" has triggers or policies of its own, or the message is newer than this transaction's snapshot.",
+						   RelationGetRelationName(track->store.rel))));
+	SPI_finish();
+	SetUserIdAndSecContext(save_user, save_context);
+	pfree(sql);
+	return TM_Ok;
 }
 
 /* Make a row of our own, stored by this command, deletable. */
@@ -410,12 +454,18 @@ take_candidate(Dequeue *dequeue, QueueTrackLook *track)
 	note_take(dequeue, candidate, track->store.track, kind);
 	DEBUG_POINT("before_take");
 	advance_command(track);
-	result = lock ? lock_row(track) : delete_row(track);
+	if (lock)
+		result = lock_row(track);
+	else if (track->store.leaf->direct)
+		result = delete_row(track);
+	else
+		result = delete_by_executor(dequeue, track);
 	if (result != TM_Ok)
 	{
 		queue_xact_untouch(dequeue->look.local);
 		return result;
 	}
+	queue_xact_confirm(dequeue->look.local);
 	if (kind == QUEUE_TOUCH_TAKEN && candidate->own)
 		queue_xact_mark_own_taken(dequeue->look.local, candidate->lane,
 								  track->store.track, &candidate->key);

@@ -301,7 +301,7 @@ begin_without_head(QueueLook *look)
 			make_track(look, NULL) : NULL;
 }
 
-/* Our own inserts, which others may have passed, are to be found too. */
+/* What we inserted or locked, which floors may have passed, is found too. */
 static void
 start_at_own(QueueLook *look)
 {
@@ -309,7 +309,8 @@ start_at_own(QueueLook *look)
 	{
 		QueueTouch *touch = &look->local->touches[i];
 
-		if (touch->kind != QUEUE_TOUCH_INSERTED ||
+		if ((touch->kind != QUEUE_TOUCH_INSERTED &&
+			 touch->kind != QUEUE_TOUCH_LOCKED) ||
 			touch->taken_by != InvalidSubTransactionId)
 			continue;
 		for (int l = 0; l < look->num_lanes; l++)
@@ -341,7 +342,8 @@ begin_look(QueueLook *look)
 	look->num_registered = 0;
 	look->has_keys = false;
 
-	head = lock_usable_head(look);
+	/* a reader sees what is locked, too, which floors have passed */
+	head = look->changes ? lock_usable_head(look) : NULL;
 	if (head == NULL)
 	{
 		begin_without_head(look);
@@ -643,6 +645,8 @@ load_candidate(QueueLook *look, QueueTrackLook *track)
 			queue_key_cmp(&track->last, &track->candidate.key) < 0)
 			track->last = track->candidate.key;
 		track->has_last = true;
+		track->has_position = true;
+		track->position = track->candidate.key;
 		if (verdict == QUEUE_VERDICT_STICK)
 			verdict = adopt_sticky(look, track);
 		track->candidate.verdict = verdict;
@@ -734,6 +738,7 @@ rescan_track(QueueLook *look, QueueTrackLook *track, int number,
 {
 	queue_look_close_track(track);
 	track->has_candidate = false;
+	track->has_position = false;
 	track->exhausted = false;
 	track->start = *from;
 	open_track(look, track, number, lane);
@@ -1142,10 +1147,10 @@ set_reach(QueueKey *reach, const QueueTrackLook *track)
 		queue_key_set_max(reach);
 	else if (track->has_candidate)
 		*reach = track->candidate.key;
-	else if (track->has_last)
-		queue_key_set_succ(reach, &track->last);
+	else if (track->has_position)
+		queue_key_set_succ(reach, &track->position);
 	else
-		*reach = track->floor;
+		*reach = track->start;
 	if (track->has_stop)
 		*reach = *queue_key_lower(reach, &track->stop);
 	*reach = *queue_key_lower(reach, &track->barrier);

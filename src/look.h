@@ -55,8 +55,10 @@ typedef struct QueueTrackLook
 	QueueKey	start;
 	bool		has_stop;
 	QueueKey	stop;
-	bool		has_last;
+	bool		has_last;		/* highest key seen */
 	QueueKey	last;
+	bool		has_position;	/* key at which the scan stands */
+	QueueKey	position;
 	bool		exhausted;
 	bool		was_empty;		/* the leaf has no block */
 	bool		has_candidate;

@@ -525,8 +525,15 @@ open_target(InsertTarget *target, const QueueTable *table,
 	if (list_length(indexes) > MAX_LEAF_INDEXES)
 		elog(ERROR, "too many indexes on a queue table's partition");
 	foreach(cell, indexes)
-		target->indexes[target->num_indexes++] =
-			index_open(lfirst_oid(cell), RowExclusiveLock);
+	{
+		Relation	index = index_open(lfirst_oid(cell), RowExclusiveLock);
+
+		/* one that is being built concurrently may not take entries yet */
+		if (index->rd_index->indisready)
+			target->indexes[target->num_indexes++] = index;
+		else
+			index_close(index, NoLock);
+	}
 	list_free(indexes);
 }
 

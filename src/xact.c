@@ -183,15 +183,24 @@ queue_xact_touch(QueueLocalHead *local, QueueTouchKind kind, int32 lane,
 	touch->taken_by = InvalidSubTransactionId;
 	touch->collapsed = false;
 	touch->reserved = false;
+	touch->made = false;
+	touch->own = false;
 	touch->lane = lane;
 	touch->track = track;
 	touch->attempts = 0;
 	touch->retry_delay = 0;
 	touch->count = 1;
 	touch->key = *key;
-	if (kind == QUEUE_TOUCH_INSERTED)
+	if (kind == QUEUE_TOUCH_INSERTED || kind == QUEUE_TOUCH_LOCKED)
 		local->num_own++;
 	return touch;
+}
+
+void
+queue_xact_confirm(QueueLocalHead *local)
+{
+	Assert(local->num_touches > 0);
+	local->touches[local->num_touches - 1].made = true;
 }
 
 void
@@ -250,6 +259,22 @@ make_attempt_key(QueueAttemptKey *result, const QueueHeadId *id,
 	result->msgid = key->msgid;
 }
 
+/* Is the key's insert among the entries that an abort leaves standing? */
+static bool
+insert_survives(QueueLocalHead *local, int count, const QueueTouch *taken)
+{
+	for (int i = 0; i < count; i++)
+	{
+		QueueTouch *touch = &local->touches[i];
+
+		if (touch->kind == QUEUE_TOUCH_INSERTED &&
+			touch->lane == taken->lane && touch->track == taken->track &&
+			queue_key_cmp(&touch->key, &taken->key) == 0)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Count failed attempts (rule A1), or settle them, for the entries from
  * first on.  Done before publication: whoever finds the key again reads it.
@@ -282,7 +307,8 @@ settle_attempts(QueueLocalHead *local, int first, bool failed)
 		if (!touch->reserved)
 			continue;
 		touch->reserved = false;
-		if (proc_exit_inprogress)
+		if (proc_exit_inprogress || !touch->made ||
+			(touch->own && !insert_survives(local, first, touch)))
 		{
 			queue_attempts_unreserve();
 			continue;

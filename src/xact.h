@@ -29,6 +29,8 @@ typedef struct QueueTouch
 	SubTransactionId taken_by;	/* inserted: subtransaction that took it again */
 	bool		collapsed;		/* key is the lowest of count keys */
 	bool		reserved;		/* taken: a place for a failed attempt */
+	bool		made;			/* taken: the delete was done */
+	bool		own;			/* taken: inserted by this transaction */
 	int32		lane;
 	int32		track;
 	int32		attempts;		/* taken: failed attempts before this one */
@@ -44,7 +46,7 @@ typedef struct QueueLocalHead
 	bool		registered;
 	SubTransactionId registered_subid;	/* last one made known */
 	uint32		used_tracks;	/* bits: known to the head as in use */
-	int			num_own;		/* inserted entries */
+	int			num_own;		/* inserted and locked entries */
 	int			num_touches;
 	int			max_touches;
 	QueueTouch *touches;		/* sorted by subid */
@@ -68,6 +70,9 @@ extern QueueTouch *queue_xact_touch(QueueLocalHead *local,
 
 /* Memory for n more entries, so that the next touches cannot fail. */
 extern void queue_xact_reserve(QueueLocalHead *local, int n);
+
+/* The change of the newest entry was made. */
+extern void queue_xact_confirm(QueueLocalHead *local);
 
 /* Take the newest entry back: the change was not made. */
 extern void queue_xact_untouch(QueueLocalHead *local);
