@@ -20,10 +20,16 @@
 
 #include "common/hashfn.h"
 #include "port/atomics.h"
+#include "miscadmin.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
+#include "utils/timestamp.h"
 
 #include "attempts.h"
+
+/* a sweep looks at this many queue tables, and no sooner than this again */
+#define MAX_SWEPT_TABLES	64
+#define SWEEP_INTERVAL_MS	10000
 
 typedef struct AttemptEntry
 {
@@ -221,4 +227,79 @@ bool
 queue_attempts_is_empty(void)
 {
 	return pg_atomic_read_u32(&attempts_table->used) == 0;
+}
+
+/* The queue tables of this database that have entries, up to a limit. */
+static int
+list_tables(Oid *tables)
+{
+	int			count = 0;
+
+	LWLockAcquire(&attempts_table->lock, LW_SHARED);
+	for (int b = 0; b < attempts_table->num_buckets; b++)
+	{
+		for (int32 e = attempts_buckets[b]; e >= 0;
+			 e = attempts_table->entries[e].next)
+		{
+			const QueueAttemptKey *key = &attempts_table->entries[e].key;
+			int			i = 0;
+
+			if (key->database != MyDatabaseId)
+				continue;
+			while (i < count && tables[i] != key->queue_table)
+				i++;
+			if (i == count && count < MAX_SWEPT_TABLES)
+				tables[count++] = key->queue_table;
+		}
+	}
+	LWLockRelease(&attempts_table->lock);
+	return count;
+}
+
+static void
+forget_table(Oid queue_table)
+{
+	LWLockAcquire(&attempts_table->lock, LW_EXCLUSIVE);
+	for (int b = 0; b < attempts_table->num_buckets; b++)
+	{
+		int32	   *link = &attempts_buckets[b];
+
+		while (*link >= 0)
+		{
+			AttemptEntry *entry = &attempts_table->entries[*link];
+			int32		gone = *link;
+
+			if (entry->key.database != MyDatabaseId ||
+				entry->key.queue_table != queue_table)
+			{
+				link = &entry->next;
+				continue;
+			}
+			*link = entry->next;
+			entry->next = attempts_table->free_head;
+			attempts_table->free_head = gone;
+			pg_atomic_fetch_sub_u32(&attempts_table->used, 1);
+			pg_atomic_fetch_sub_u32(&attempts_table->claimed, 1);
+		}
+	}
+	LWLockRelease(&attempts_table->lock);
+}
+
+void
+queue_attempts_sweep(QueueTableIsGone is_gone)
+{
+	static TimestampTz last_sweep = 0;
+	TimestampTz now = GetCurrentTimestamp();
+	Oid			tables[MAX_SWEPT_TABLES];
+	int			count;
+
+	if (!TimestampDifferenceExceeds(last_sweep, now, SWEEP_INTERVAL_MS))
+		return;
+	last_sweep = now;
+	count = list_tables(tables);
+	for (int i = 0; i < count; i++)
+	{
+		if (is_gone(tables[i]))
+			forget_table(tables[i]);
+	}
 }

@@ -41,4 +41,12 @@ extern bool queue_attempts_find(const QueueAttemptKey *key, int32 *attempts,
 								TimestampTz *not_before);
 extern bool queue_attempts_is_empty(void);
 
+/*
+ * Give back the places of queue tables of this database that are gone, as the
+ * callback says.  Called where reserving has failed; does nothing if that was
+ * a moment ago.
+ */
+typedef bool (*QueueTableIsGone) (Oid queue_table);
+extern void queue_attempts_sweep(QueueTableIsGone is_gone);
+
 #endif							/* QUEUE_ATTEMPTS_H */

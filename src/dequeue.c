@@ -32,6 +32,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/varlena.h"
 
@@ -276,6 +277,22 @@ find_exception_queue(Dequeue *dequeue, const QueueMessage *message)
 	return found;
 }
 
+static bool
+table_is_gone(Oid queue_table)
+{
+	return !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(queue_table));
+}
+
+/* A place for a failed attempt; those of dropped queue tables are found. */
+static bool
+reserve_attempt(void)
+{
+	if (queue_attempts_reserve())
+		return true;
+	queue_attempts_sweep(table_is_gone);
+	return queue_attempts_reserve();
+}
+
 /* Note a take before it is made (O2, A1). */
 static void
 note_take(Dequeue *dequeue, const QueueCandidate *candidate, int track,
@@ -294,7 +311,7 @@ note_take(Dequeue *dequeue, const QueueCandidate *candidate, int track,
 	touch->attempts = candidate->attempts;
 	touch->retry_delay = queue->retry_delay_forever ? -1 :
 		queue_interval_to_usecs(&queue->retry_delay);
-	touch->reserved = queue_attempts_reserve();
+	touch->reserved = reserve_attempt();
 }
 
 /* Is the row locked by this transaction alone? */
@@ -570,7 +587,8 @@ take_from_leaf(Dequeue *dequeue, const QueueLeaf *leaf, int track_number,
 		track.scan = queue_store_scan(&track.store, &look->dirty, &track.keys,
 									  dequeue->queue->table->sort,
 									  dequeue->queue->id,
-									  QUEUE_CONSUMER_NONE, lane, &key, true);
+									  QUEUE_CONSUMER_NONE, lane, &key, NULL,
+									  true);
 	}
 	while (!done && index_getnext_slot(track.scan, ForwardScanDirection,
 									   track.slot))

@@ -158,6 +158,7 @@ queue_head_find(QueueHeadRef *ref, bool create)
 		head->num_lanes = 0;
 		head->num_returned = 0;
 		head->num_sticky = 0;
+		head->stride = 0;
 		memset(head->track_states, QUEUE_TRACK_UNKNOWN, QUEUE_TRACKS);
 		queue_head_changed(head);
 		LWLockRelease(&head->lock);

@@ -89,6 +89,7 @@ typedef struct QueueHead
 	int			num_sticky;
 	int			num_registered;
 	uint8		track_states[QUEUE_TRACKS]; /* QueueTrackState */
+	int64		stride;			/* microseconds between messages, roughly */
 	QueueLane	lanes[QUEUE_MAX_LANES];
 	QueueHeadKey returned[QUEUE_MAX_RETURNED];
 	QueueHeadKey sticky[QUEUE_MAX_STICKY];

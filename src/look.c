@@ -48,6 +48,10 @@
 #define READY_BARRIER_LAG	(1 * USECS_PER_SEC)
 #define DUE_BARRIER_LEAD	(20 * INT64CONST(1000))
 
+/* a scan first looks this many messages ahead */
+#define BOUND_MESSAGES		12
+#define MAX_STRIDE			(1 * USECS_PER_SEC)
+
 void
 queue_look_init(QueueLook *look)
 {
@@ -182,11 +186,12 @@ lock_usable_head(QueueLook *look)
 }
 
 static QueueTrackLook *
-make_track(QueueLook *look, const QueueTrack *source)
+make_track(QueueLook *look, int32 lane, const QueueTrack *source)
 {
 	QueueTrackLook *track = MemoryContextAllocZero(look->memory,
 												   sizeof(QueueTrackLook));
 
+	track->lane = lane;
 	queue_key_set_min(&track->start);
 	if (source != NULL)
 	{
@@ -264,7 +269,8 @@ copy_lane(QueueLook *look, QueueHead *head, QueueLane *lane,
 		if (!track_is_used(look->queue, t))
 			continue;
 		raise_barrier_ahead(look, &lane->tracks[t], t);
-		copy->tracks[t] = make_track(look, &lane->tracks[t]);
+		copy->tracks[t] = make_track(look, lane->priority,
+									 &lane->tracks[t]);
 		if (head->track_states[t] == QUEUE_TRACK_EMPTY)
 			copy->tracks[t]->exhausted = true;
 		if (look->conditional)
@@ -298,7 +304,7 @@ begin_without_head(QueueLook *look)
 	lane->visited = false;
 	for (int t = 0; t < QUEUE_TRACKS; t++)
 		lane->tracks[t] = track_is_used(look->queue, t) ?
-			make_track(look, NULL) : NULL;
+			make_track(look, 0, NULL) : NULL;
 }
 
 /* What we inserted or locked, which floors may have passed, is found too. */
@@ -350,6 +356,7 @@ begin_look(QueueLook *look)
 		return;
 	}
 	copy_registry(look, head);
+	look->stride = head->stride;
 	if (!queue_guc_use_heads || head->lanes_overflow)
 	{
 		queue_head_unlock(head);
@@ -539,6 +546,30 @@ leaf_of_track(const QueueDesc *queue, int number)
 		&queue->table->ready[number];
 }
 
+/*
+ * An index scan reads every matching entry of a page at once, of which one
+ * call may want a single one.  So look first only as far as a few messages
+ * are likely to lie, judging by how close together the last ones were.
+ */
+static bool
+set_bound(QueueLook *look, QueueTrackLook *track)
+{
+	QueueSort	sort = look->queue->table->sort;
+	TimestampTz start;
+
+	if (look->stride <= 0 || !look->has_head ||
+		track->store.track == QUEUE_TRACK_DUE ||
+		QUEUE_SORT_HAS_ORDER_AT(sort) || queue_key_is_min(&track->start))
+		return false;
+	start = queue_clock_msgid_time(&track->start.msgid);
+	if (start >= look->now)
+		return false;
+	memset(&track->bound, 0, sizeof(QueueKey));
+	queue_clock_lowest_msgid(&track->bound.msgid,
+							 start + 1 + look->stride * BOUND_MESSAGES);
+	return true;
+}
+
 static void
 open_track(QueueLook *look, QueueTrackLook *track, int number,
 		   const int32 *lane)
@@ -564,10 +595,27 @@ open_track(QueueLook *look, QueueTrackLook *track, int number,
 	}
 	track->slot = table_slot_create(track->store.rel, NULL);
 	track->open = true;
+	track->bounded = set_bound(look, track);
 	track->scan = queue_store_scan(&track->store, &look->dirty, &track->keys,
 								   look->queue->table->sort, look->queue->id,
 								   QUEUE_CONSUMER_NONE, lane, &track->start,
+								   track->bounded ? &track->bound : NULL,
 								   false);
+}
+
+/* Nothing more below the bound: go on from there, to the end. */
+static void
+continue_beyond_bound(QueueLook *look, QueueTrackLook *track)
+{
+	int32		lane = track->lane;
+
+	index_endscan(track->scan);
+	track->bounded = false;
+	track->scan = queue_store_scan(&track->store, &look->dirty, &track->keys,
+								   look->queue->table->sort, look->queue->id,
+								   QUEUE_CONSUMER_NONE,
+								   look->has_head ? &lane : NULL,
+								   &track->bound, NULL, false);
 }
 
 void
@@ -637,6 +685,11 @@ load_candidate(QueueLook *look, QueueTrackLook *track)
 		if (!index_getnext_slot(track->scan, ForwardScanDirection,
 								track->slot))
 		{
+			if (track->bounded)
+			{
+				continue_beyond_bound(look, track);
+				continue;
+			}
 			track->exhausted = true;
 			break;
 		}
@@ -1076,7 +1129,7 @@ queue_look_at_hand(QueueLook *look, const QueueHeadKey *hand,
 	track->scan = queue_store_scan(&track->store, &look->dirty, &track->keys,
 								   look->queue->table->sort, look->queue->id,
 								   QUEUE_CONSUMER_NONE, &hand->lane,
-								   &hand->key, true);
+								   &hand->key, NULL, true);
 	if (!index_getnext_slot(track->scan, ForwardScanDirection, track->slot))
 		verdict = QUEUE_VERDICT_PASS;	/* dead */
 	else
@@ -1173,6 +1226,23 @@ move_floor(QueueTrack *shared, const QueueTrackLook *track)
 	shared->barrier = *queue_key_higher(&shared->barrier, &shared->floor);
 }
 
+/* Remember how far apart messages are: a moving average. */
+static void
+note_stride(QueueHead *head, const QueueTrack *shared,
+			const QueueTrackLook *track)
+{
+	int64		gap;
+
+	if (track->store.track == QUEUE_TRACK_DUE || !track->has_last ||
+		queue_key_is_min(&shared->floor) ||
+		queue_key_cmp(&track->last, &shared->floor) <= 0)
+		return;
+	gap = queue_clock_msgid_time(&track->last.msgid) -
+		queue_clock_msgid_time(&shared->floor.msgid);
+	gap = Min(Max(gap, 1), MAX_STRIDE);
+	head->stride = head->stride == 0 ? gap : (head->stride * 7 + gap) / 8;
+}
+
 void
 queue_look_end(QueueLook *look)
 {
@@ -1197,6 +1267,7 @@ queue_look_end(QueueLook *look)
 				(t == QUEUE_TRACK_DUE && !track->has_last &&
 				 due_track_is_idle(look, track)))
 				continue;
+			note_stride(head, &lane->tracks[t], track);
 			move_floor(&lane->tracks[t], track);
 			if (track->was_empty &&
 				head->track_states[t] == QUEUE_TRACK_UNKNOWN)

@@ -47,12 +47,15 @@ typedef struct QueueCandidate
 typedef struct QueueTrackLook
 {
 	QueueStore	store;
+	int32		lane;
 	bool		open;
 	bool		with_floor;		/* floor, barrier and generation are valid */
 	QueueKey	floor;
 	QueueKey	barrier;
 	uint32		generation;
 	QueueKey	start;
+	bool		bounded;		/* the scan ends at bound */
+	QueueKey	bound;
 	bool		has_stop;
 	QueueKey	stop;
 	bool		has_last;		/* highest key seen */
@@ -93,6 +96,7 @@ typedef struct QueueLook
 	bool		active;
 	bool		has_head;		/* floors and barriers are in use */
 	TimestampTz now;
+	int64		stride;			/* of the head, when the look began */
 	uint64		version;
 	int			num_lanes;
 	int			num_head_lanes;

@@ -280,7 +280,8 @@ operator_procedure(Oid type, bool exact)
 IndexScanDesc
 queue_store_scan(QueueStore *store, Snapshot snapshot, QueueScanKeys *keys,
 				 QueueSort sort, int32 queue_id, int32 consumer_id,
-				 const int32 *lane, const QueueKey *from, bool exact)
+				 const int32 *lane, const QueueKey *from,
+				 const QueueKey *below, bool exact)
 {
 	bool		due = store->track == QUEUE_TRACK_DUE;
 	IndexScanDesc scan;
@@ -331,6 +332,10 @@ queue_store_scan(QueueStore *store, Snapshot snapshot, QueueScanKeys *keys,
 			header->sk_argument = PointerGetDatum(&keys->row[0]);
 		}
 	}
+
+	if (below != NULL)
+		ScanKeyInit(&keys->keys[n++], attno, BTLessStrategyNumber, F_UUID_LT,
+					UUIDPGetDatum(&below->msgid));
 
 	scan = queue_index_beginscan(store->rel, store->index, snapshot, n);
 	index_rescan(scan, keys->keys, n, NULL, 0);

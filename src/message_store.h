@@ -82,8 +82,8 @@ extern IndexScanDesc queue_store_scan_msgid(QueueStore *store,
 
 /*
  * Scan a leaf in order for one queue and consumer.  lane NULL: all
- * priorities.  from NULL or minus infinity: from the start; exact: only that
- * key.  The scan keys are kept in *keys, which must live as long as the scan.
+ * priorities.  from NULL or minus infinity: from the start; below NULL: to the
+ * end (only for keys that are a message id); exact: only that key.  The scan keys are kept in *keys, which must live as long as the scan.
  */
 typedef struct QueueScanKeys
 {
@@ -95,7 +95,8 @@ extern IndexScanDesc queue_store_scan(QueueStore *store, Snapshot snapshot,
 									  QueueScanKeys *keys, QueueSort sort,
 									  int32 queue_id, int32 consumer_id,
 									  const int32 *lane,
-									  const QueueKey *from, bool exact);
+									  const QueueKey *from,
+									  const QueueKey *below, bool exact);
 
 /* The priority after *lane that has rows, visible or not; false: none. */
 extern bool queue_store_next_lane(QueueStore *store, QueueSort sort,

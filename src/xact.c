@@ -32,6 +32,9 @@
 /* above this, the entries of a subtransaction are collapsed to their lowest */
 #define MAX_LISTED_TOUCHES	1000
 
+/* kinds, lanes and tracks that are collapsed; others stay listed */
+#define MAX_COLLAPSED		128
+
 static QueueLocalHead *local_heads = NULL;
 
 static void xact_callback(XactEvent event, void *arg);
@@ -97,11 +100,27 @@ queue_xact_register(QueueLocalHead *local)
 	queue_head_unlock(head);
 }
 
+/* The collapsed entry that takes in a touch; NULL if there is none yet. */
+static QueueTouch *
+find_collapsed(QueueTouch **collapsed, int count, const QueueTouch *touch)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (collapsed[i]->kind == touch->kind &&
+			collapsed[i]->lane == touch->lane &&
+			collapsed[i]->track == touch->track)
+			return collapsed[i];
+	}
+	return NULL;
+}
+
 /* Fold the entries of the current subtransaction into their lowest. */
 static void
 collapse_touches(QueueLocalHead *local)
 {
 	SubTransactionId subid = GetCurrentSubTransactionId();
+	QueueTouch *collapsed[MAX_COLLAPSED];
+	int			num_collapsed = 0;
 	int			first = local->num_touches;
 	int			kept;
 
@@ -116,25 +135,19 @@ collapse_touches(QueueLocalHead *local)
 		QueueTouch *touch = &local->touches[i];
 		QueueTouch *target = NULL;
 
-		if (touch->kind == QUEUE_TOUCH_HAND || touch->reserved)
-		{
-			local->touches[kept++] = *touch;
-			continue;
-		}
-		for (int j = first; j < kept && target == NULL; j++)
-		{
-			QueueTouch *other = &local->touches[j];
-
-			if (other->collapsed && other->kind == touch->kind &&
-				other->lane == touch->lane && other->track == touch->track)
-				target = other;
-		}
+		if (touch->kind != QUEUE_TOUCH_HAND && !touch->reserved)
+			target = find_collapsed(collapsed, num_collapsed, touch);
 		if (target == NULL)
 		{
-			target = &local->touches[kept++];
-			*target = *touch;
-			target->collapsed = true;
-			target->taken_by = InvalidSubTransactionId;
+			local->touches[kept] = *touch;
+			if (touch->kind != QUEUE_TOUCH_HAND && !touch->reserved &&
+				num_collapsed < MAX_COLLAPSED)
+			{
+				local->touches[kept].collapsed = true;
+				local->touches[kept].taken_by = InvalidSubTransactionId;
+				collapsed[num_collapsed++] = &local->touches[kept];
+			}
+			kept++;
 			continue;
 		}
 		target->count += touch->count;
