@@ -53,6 +53,7 @@ CREATE ROLE "Con.sumer" LOGIN;
 CREATE ROLE browser LOGIN;
 GRANT CREATE ON SCHEMA public TO "Own Er";
 CREATE SCHEMA shop AUTHORIZATION "Own Er";
+GRANT USAGE ON SCHEMA shop TO producer, "Con.sumer", browser;
 CREATE TYPE shop."Addr ess" AS (street text, "ZIP code" int, tags text[]);
 CREATE DOMAIN shop.mail AS text CHECK (VALUE LIKE '%@%');
 ALTER TYPE shop."Addr ess" OWNER TO "Own Er";
@@ -98,7 +99,7 @@ SELECT queue.enqueue('shop.yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy
 	decode(repeat('00ff5c27', 5000), 'hex'));
 SELECT queue.enqueue('shop.yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy', ''::bytea, priority => -5);
 SELECT queue.enqueue('shop.address', ROW('Ä "s" street', 1, '{a,"b c",NULL}')::shop."Addr ess",
-	exception_queue => 'nowhere', reply_to => 'r');
+	exception_queue => 'shop."aq$_address_qt_e"', reply_to => 'r');
 SELECT queue.enqueue('shop.address', ROW(NULL, NULL, NULL)::shop."Addr ess");
 SELECT queue.enqueue('shop.email', 'a@b'::shop.mail, priority => 9);
 SELECT queue.enqueue('shop.email', 'c@d', priority => -9);

@@ -20,7 +20,8 @@ my $seconds = $ENV{QUEUE_STRESS_SECONDS} || ($soak ? 30 : 3);
 my @sort_lists = (
 	'enq_time', 'priority,enq_time', 'commit_time', 'enq_time,priority',
 	'priority,commit_time', 'priority');
-my $dir = PostgreSQL::Test::Utils::tempdir;
+# histories stay when a directory is named for them
+my $dir = $ENV{QUEUE_HISTORY_DIR} || PostgreSQL::Test::Utils::tempdir;
 my $node = new_queue_node('stress', conf => <<'CONF');
 autovacuum_naptime = 1s
 statement_timeout = '60s'

@@ -40,6 +40,7 @@ SQL
 
 for my $sort_list ('enq_time', 'priority,enq_time', 'commit_time')
 {
+	my $looks = $sort_list =~ /^priority/ ? 12 : 5;
 	my $queue = 'q_' . ($sort_list =~ s/,/_/r);
 	$session->must("SELECT queue.create_queue('$queue', sort_list => '$sort_list')");
 	$session->must(sprintf $fill, $queue, 1, 25_000);
@@ -56,14 +57,16 @@ for my $sort_list ('enq_time', 'priority,enq_time', 'commit_time')
 		  . "AND relid IN (SELECT relid FROM pg_partition_tree('${queue}_qt'))");
 	my $after = buffers($queue, '');
 	note("$sort_list: $before buffers before, $after after");
-	cmp_ok($after, '<=', $before + 5, "$sort_list: flat behind 20,000 dead ones");
+	# where the sort list begins with priority, each priority that has run empty
+	# costs one look into its lane
+	cmp_ok($after, '<=', $before + $looks, "$sort_list: flat behind 20,000 dead ones");
 
 	# another session, which remembers nothing of its own
 	my $fresh = session($node);
 	(my $mine, $session) = ($session, $fresh);
 	buffers($queue, '');
 	my $other = buffers($queue, '');
-	cmp_ok($other, '<=', $before + 5, "$sort_list: flat for another session");
+	cmp_ok($other, '<=', $before + $looks, "$sort_list: flat for another session");
 	$session->quit;
 	$session = $mine;
 
@@ -73,13 +76,13 @@ for my $sort_list ('enq_time', 'priority,enq_time', 'commit_time')
 	$session->must('ROLLBACK');
 	$session->must("SELECT count(*) FROM queue.dequeue('$queue', max_messages => 50)");
 	my $put_back = buffers($queue, '');
-	cmp_ok($put_back, '<=', $before + 5, "$sort_list: flat after a rollback");
+	cmp_ok($put_back, '<=', $before + $looks, "$sort_list: flat after a rollback");
 
 	# an empty queue costs little to look at, too
 	$session->must("SELECT count(*) FROM queue.dequeue('$queue', max_messages => 100000)");
 	$session->must(sprintf $fill, $queue, 1, 20);
 	my $empty = buffers($queue, '');
-	cmp_ok($empty, '<=', $before + 5, "$sort_list: flat near the end");
+	cmp_ok($empty, '<=', $before + $looks, "$sort_list: flat near the end");
 
 	# the comparison can fail: without the floor it does
 	$session->must(sprintf $fill, $queue, 1, 25);
@@ -87,7 +90,7 @@ for my $sort_list ('enq_time', 'priority,enq_time', 'commit_time')
 	my $without = buffers($queue, '');
 	$session->must('RESET queue.use_heads');
 	note("$sort_list: $without buffers without the head");
-	cmp_ok($without, '>', $before + 20, "$sort_list: the test sees dead entries");
+	cmp_ok($without, '>', $before + 100, "$sort_list: the test sees dead entries");
 	$holder->must('ROLLBACK');
 	$holder->quit;
 }

@@ -141,7 +141,7 @@ sub run
 	if ($result->{state} ne '00000')
 	{
 		my $key = $result->{state};
-		$key .= " $result->{message}" if $key =~ /^(?:XX|22|23|42|P0|QU)/;
+		$key .= " $result->{message}" if $key =~ /^(?:XX|22|23|42|P0|QU|53)/;
 		$self->{errors}{$key}++;
 		die "state $result->{state}\n";
 	}
@@ -308,6 +308,8 @@ sub act
 	}
 	elsif ($kind < 0.90)
 	{
+		# navigation goes on from a first_message by the same criteria
+		take($self, $queue, 'scan', '');
 		take($self, $queue, 'next', "navigation => 'next_message', wait => '10 milliseconds'");
 	}
 	elsif ($kind < 0.93) { take_by_msgid($self, $queue, $step); }
