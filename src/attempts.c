@@ -7,8 +7,10 @@
  * the end of the transaction, which cannot write rows.  So shared memory
  * holds, for each message concerned, the absolute number of attempts and the
  * time before which it must not be delivered; whoever takes the message reads
- * the larger of this and its row.  Numbers are absolute: to write one twice
- * is harmless.  What a crash of the server loses was lost to a crash, and is
+ * the larger of this and its row.  Each failed attempt adds one to the larger
+ * of what is here and what its taker had read: an aborted take is live for
+ * others a moment before it is recorded, so the next taker may have read a
+ * number that is one short.  What a crash of the server loses was lost to a crash, and is
  * by definition not counted.
  *
  * The memory is a fixed hash table with a free list.  A place is reserved
@@ -148,7 +150,7 @@ find_link(const QueueAttemptKey *key)
 }
 
 void
-queue_attempts_record(const QueueAttemptKey *key, int32 attempts,
+queue_attempts_record(const QueueAttemptKey *key, int32 attempts_before,
 					  TimestampTz not_before)
 {
 	int32	   *link;
@@ -174,7 +176,7 @@ queue_attempts_record(const QueueAttemptKey *key, int32 attempts,
 		*link = free;
 		pg_atomic_fetch_add_u32(&attempts_table->used, 1);
 	}
-	entry->attempts = Max(entry->attempts, attempts);
+	entry->attempts = Max(entry->attempts, attempts_before) + 1;
 	entry->not_before = not_before;
 	LWLockRelease(&attempts_table->lock);
 }

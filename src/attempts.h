@@ -28,11 +28,12 @@ extern bool queue_attempts_reserve(void);
 extern void queue_attempts_unreserve(void);
 
 /*
- * Use up a reservation: from now on this many attempts have failed, and the
- * message is not to be delivered before the given time (0: at once).  Never
- * fails, never allocates.
+ * Use up a reservation: one more attempt has failed, beside those that the
+ * taker had read (attempts_before), and the message is not to be delivered
+ * before the given time (0: at once).  Never fails, never allocates.
  */
-extern void queue_attempts_record(const QueueAttemptKey *key, int32 attempts,
+extern void queue_attempts_record(const QueueAttemptKey *key,
+								  int32 attempts_before,
 								  TimestampTz not_before);
 extern void queue_attempts_forget(const QueueAttemptKey *key);
 

@@ -335,7 +335,7 @@ settle_attempts(QueueLocalHead *local, int first, bool failed)
 			not_before = now + touch->retry_delay;
 		}
 		make_attempt_key(&key, &local->ref.id, &touch->key);
-		queue_attempts_record(&key, touch->attempts + 1, not_before);
+		queue_attempts_record(&key, touch->attempts, not_before);
 	}
 }
 
