@@ -314,18 +314,6 @@ note_take(Dequeue *dequeue, const QueueCandidate *candidate, int track,
 	touch->reserved = reserve_attempt();
 }
 
-/* Is the row locked by this transaction alone? */
-static bool
-is_locked_by_us(TupleTableSlot *slot)
-{
-	HeapTupleHeader tuple = ((BufferHeapTupleTableSlot *) slot)->base.tuple->t_data;
-
-	return !(tuple->t_infomask & HEAP_XMAX_INVALID) &&
-		HEAP_XMAX_IS_LOCKED_ONLY(tuple->t_infomask) &&
-		!(tuple->t_infomask & HEAP_XMAX_IS_MULTI) &&
-		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmax(tuple));
-}
-
 static TM_Result
 lock_row(QueueTrackLook *track)
 {
@@ -349,7 +337,9 @@ delete_row(QueueTrackLook *track)
 
 	return table_tuple_delete(track->store.rel, &track->slot->tts_tid,
 							  GetCurrentCommandId(true), GetActiveSnapshot(),
-							  InvalidSnapshot, is_locked_by_us(track->slot),
+							  InvalidSnapshot,
+							  queue_look_row_lock(track->slot) ==
+							  QUEUE_ROW_LOCKED_BY_US,
 							  &failure, false);
 }
 

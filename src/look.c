@@ -377,21 +377,53 @@ begin_look(QueueLook *look)
 
 /* ---------- one entry ---------- */
 
-/* Is a row that looks live locked by somebody else? */
-static bool
-is_locked_by_other(HeapTupleHeader tuple)
+/* Who of several lockers is still there?  Members may have aborted updates. */
+static QueueRowLock
+find_multi_lock(HeapTupleHeader tuple, MultiXactId multi)
 {
+	MultiXactMember *members = NULL;
+	QueueRowLock result = QUEUE_ROW_UNLOCKED;
+	int			count;
+
+	count = GetMultiXactIdMembers(multi, &members, false,
+								  HEAP_XMAX_IS_LOCKED_ONLY(tuple->t_infomask));
+	for (int i = 0; i < count; i++)
+	{
+		if (TransactionIdIsCurrentTransactionId(members[i].xid))
+		{
+			if (result == QUEUE_ROW_UNLOCKED)
+				result = QUEUE_ROW_LOCKED_BY_US;
+		}
+		else if (TransactionIdIsInProgress(members[i].xid))
+			result = QUEUE_ROW_LOCKED_BY_OTHER;
+	}
+	if (members != NULL)
+		pfree(members);
+	return result;
+}
+
+/*
+ * Who holds a lock on a row that looks live?  A row whose deleter's
+ * subtransaction has aborted may still be locked by an outer one.
+ */
+QueueRowLock
+queue_look_row_lock(TupleTableSlot *slot)
+{
+	HeapTupleHeader tuple = ((BufferHeapTupleTableSlot *) slot)->base.tuple->t_data;
 	TransactionId xmax = HeapTupleHeaderGetRawXmax(tuple);
 
 	if ((tuple->t_infomask & HEAP_XMAX_INVALID) ||
 		!TransactionIdIsValid(xmax) ||
-		!HEAP_XMAX_IS_LOCKED_ONLY(tuple->t_infomask))
-		return false;
+		HEAP_LOCKED_UPGRADED(tuple->t_infomask))
+		return QUEUE_ROW_UNLOCKED;
 	if (tuple->t_infomask & HEAP_XMAX_IS_MULTI)
-		return MultiXactIdIsRunning(xmax, true);
+		return find_multi_lock(tuple, xmax);
+	if (!HEAP_XMAX_IS_LOCKED_ONLY(tuple->t_infomask))
+		return QUEUE_ROW_UNLOCKED;
 	if (TransactionIdIsCurrentTransactionId(xmax))
-		return false;
-	return TransactionIdIsInProgress(xmax);
+		return QUEUE_ROW_LOCKED_BY_US;
+	return TransactionIdIsInProgress(xmax) ? QUEUE_ROW_LOCKED_BY_OTHER :
+		QUEUE_ROW_UNLOCKED;
 }
 
 /* A place in the order of delivery that ready and due messages share. */
@@ -451,7 +483,7 @@ judge_live(QueueLook *look, QueueTrackLook *track)
 	QueueMessage *message = &candidate->message;
 
 	if (look->changes &&
-		is_locked_by_other(((BufferHeapTupleTableSlot *) track->slot)->base.tuple->t_data))
+		queue_look_row_lock(track->slot) == QUEUE_ROW_LOCKED_BY_OTHER)
 		return QUEUE_VERDICT_STOP;
 	if (!queue->is_exception && look->local != NULL)
 	{

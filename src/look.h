@@ -142,6 +142,15 @@ extern void queue_look_taken(QueueTrackLook *track);
 extern void queue_look_retry(QueueLook *look, QueueTrackLook *track);
 extern void queue_look_stop(QueueTrackLook *track);
 
+typedef enum QueueRowLock
+{
+	QUEUE_ROW_UNLOCKED,
+	QUEUE_ROW_LOCKED_BY_US,
+	QUEUE_ROW_LOCKED_BY_OTHER
+} QueueRowLock;
+
+extern QueueRowLock queue_look_row_lock(TupleTableSlot *slot);
+
 extern QueueVerdict queue_look_judge(QueueLook *look, QueueTrackLook *track);
 
 /* Move the floors and end the look. */

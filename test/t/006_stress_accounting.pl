@@ -1,7 +1,8 @@
 # Proves: whatever sessions do and however they die, each committed message is consumed once or lies in the exception table, unchanged and in order.
 # How: 8 sessions make random transactions on queues of every sort list (calm, with terminated and cancelled sessions, with killed backends); then all is drained and counted against histories kept outside.
 #
-# QUEUE_SEED replays a plan; QUEUE_SOAK=1 runs longer, with several seeds.
+# QUEUE_SEED replays a plan, QUEUE_ROUND (a pattern) only some of its rounds;
+# QUEUE_SOAK=1 runs longer, with several seeds.
 use strict;
 use warnings FATAL => 'all';
 use FindBin;
@@ -17,6 +18,7 @@ my $sessions = 8;
 my @seeds = $ENV{QUEUE_SEED} || 1 + int rand 1_000_000;
 push @seeds, map { $seeds[0] + $_ } 1 .. 4 if $soak;
 my $seconds = $ENV{QUEUE_STRESS_SECONDS} || ($soak ? 30 : 3);
+my $rounds = $ENV{QUEUE_ROUND} || '';
 my @sort_lists = (
 	'enq_time', 'priority,enq_time', 'commit_time', 'enq_time,priority',
 	'priority,commit_time', 'priority');
@@ -42,6 +44,7 @@ for my $seed (@seeds)
 		for my $sort_list (@lists)
 		{
 			my $name = sprintf 's%d_%s_%d', $seed, $faults, ++$number;
+			next if $name !~ /$rounds/;
 			diag("$name: $sort_list") if $soak;
 			my @files = play($name, $sort_list, $faults, $seed * 10 + $number, $duration);
 			drain($name);
@@ -52,6 +55,7 @@ for my $seed (@seeds)
 	for my $sort_list (@sort_lists)
 	{
 		my $name = sprintf 's%d_one_%d', $seed, ++$number;
+		next if $name !~ /$rounds/;
 		my @files = play($name, $sort_list, 'calm', $seed * 10 + $number,
 			$seconds / 2, one_consumer => 1);
 		drain($name);

@@ -185,9 +185,9 @@ SQL
 
 # -- counting ------------------------------------------------------------------
 
-# Read the history files: { tries => {tag}, enq => {tag => outcome}, deq => {tag
-# => [outcome, ...]}, locked => {tag}, errors, lost_answers, xids }.  An outcome
-# is ok, fail, undone, or the xid that will tell.
+# Read the history files: { tries => {tag}, enq => {tag => [outcome, ...]}, deq
+# => {tag => [outcome, ...]}, locked => {tag}, errors, lost_answers }.  An
+# outcome is ok, fail, undone, or "worker n" of a row of stress.done that tells.
 sub read_history
 {
 	my (@files) = @_;
@@ -197,12 +197,13 @@ sub read_history
 	for my $file (@files)
 	{
 		open(my $in, '<', $file) or die "$file: $!";
-		my (@ops, @marks, $xid);
+		my ($worker) = $file =~ /-(\d+)\.history$/;
+		my (@ops, @marks, $n);
 		while (my $line = <$in>)
 		{
 			chomp $line;
 			my ($what, @rest) = split /\t/, $line;
-			if ($what eq 'begin') { @ops = @marks = (); $xid = 0; $h{transactions}++; }
+			if ($what eq 'begin') { @ops = @marks = (); $n = $rest[0]; $h{transactions}++; }
 			elsif ($what eq 'try') { $h{try}{ $rest[0] }++; }
 			elsif ($what eq 'enq' || $what eq 'deq') { push @ops, [ $what, $rest[0] ]; }
 			elsif ($what eq 'lock') { $h{locked}{ $rest[0] } = 1; }
@@ -213,11 +214,11 @@ sub read_history
 			{
 				finish_ops(\%h, 'undone', splice @ops, pop @marks);
 			}
-			elsif ($what eq 'invoke') { $xid = $rest[0]; }
+			elsif ($what eq 'invoke') { }
 			elsif ($what eq 'error') { $h{error}{ $rest[0] } += $rest[1]; }
 			elsif ($what =~ /^(?:ok|fail|info|prepared)$/)
 			{
-				my $outcome = $what =~ /^(?:ok|fail)$/ ? $what : $xid ? $xid : 'fail';
+				my $outcome = $what =~ /^(?:ok|fail)$/ ? $what : "$worker $n";
 				finish_ops(\%h, $outcome, @ops);
 				@ops = ();
 			}
@@ -245,19 +246,11 @@ sub rows
 }
 
 # Did the transaction of this outcome commit?
-my %fate;
+my %done;
 sub committed
 {
 	my ($outcome) = @_;
-	return 1 if $outcome eq 'ok';
-	return 0 if $outcome eq 'fail' || $outcome eq 'undone';
-	if (!exists $fate{$outcome})
-	{
-		# a transaction that left nothing in the log is not known after a crash
-		my $status = ask("SELECT pg_xact_status('$outcome')");
-		$fate{$outcome} = defined $status && $status eq 'committed' ? 1 : 0;
-	}
-	return $fate{$outcome};
+	return $outcome eq 'ok' || exists $done{$outcome};
 }
 
 sub none
@@ -287,6 +280,8 @@ SQL
 		"SELECT payload->>'tag', msgid FROM ${name}_qt WHERE state = 2");
 
 	# what the histories say became of it
+	%done = map { ("$_->[0] $_->[1]" => 1) }
+	  rows("SELECT worker, n FROM stress.done WHERE name = '$name'");
 	my %enq_ok = map { $_ => 1 }
 	  grep { grep { committed($_) } @{ $h->{enq}{$_} } } keys %{ $h->{enq} };
 	my %deq_ok;

@@ -16,8 +16,10 @@
 #   lock TAG        seen in mode locked
 #   lost-answer     a statement failed: it may have taken messages unseen
 #   mark / undo     savepoint, rolled back to the newest one
-#   invoke XID      about to end it with COMMIT, or to prepare it
+#   invoke          about to end it with COMMIT, or to prepare it
 #   ok | fail | info | prepared     what is known of its end
+# Where only info or prepared is known, the row that the transaction wrote to
+# stress.done last tells what became of it.
 package QueueStress;
 
 use strict;
@@ -34,6 +36,7 @@ CREATE SCHEMA stress;
 CREATE TABLE stress.sent (
 	worker int, n int, tag text, queue text, msgid uuid, priority int,
 	due timestamptz, plain bool, prepared bool);
+CREATE TABLE stress.done (name text, worker int, n int);
 CREATE TABLE stress.effect (
 	worker int, statement int, position int, queue text, how text,
 	msgid uuid, tag text, intact bool, retry_count int, priority int,
@@ -85,7 +88,7 @@ SQL
 
 # -- the worker -----------------------------------------------------------------
 
-# Make transactions until the time is over.  Options: id, seed, node, name (of
+# Make transactions until the time is over, and at least 20.  Options: id, seed, node, name (of
 # the round), until, history (file name), prepare (allowed), role (any,
 # producer or consumer).  Runs in a process of its own; returns nothing.
 sub worker
@@ -102,7 +105,7 @@ sub worker
 	};
 	srand($option{seed});
 	connect_again($self);
-	while (time < $option{until})
+	while (time < $option{until} || $self->{n} < 20)
 	{
 		transaction($self);
 	}
@@ -178,11 +181,11 @@ sub transaction
 			run($self, 'ROLLBACK');
 			return 1;
 		}
-		my ($xid) = run($self, 'SELECT pg_current_xact_id_if_assigned()');
-		note_line($self, 'invoke', $xid || 0);
+		run($self, "INSERT INTO stress.done VALUES ('$self->{name}', $self->{id}, $n)");
+		note_line($self, 'invoke');
 		# from here on only an answer tells
 		$known = 'info';
-		if ($self->{prepared} && $xid)
+		if ($self->{prepared})
 		{
 			my $fate = $prepared_end < 0.5 ? 'commit' : 'rollback';
 			my $gid = "$self->{name}-$self->{id}-$n-$fate";
