@@ -244,9 +244,15 @@ queue_choose_user() {
 }
 
 queue_end() {
-	local status=$?
+	local status=$? pidfile
 	trap '' INT TERM HUP
 	queue_stop fast
+	# and what a test that was ended has left behind
+	find "$QUEUE_WORK" -name postmaster.pid -type f 2>/dev/null |
+	while read -r pidfile; do
+		queue_as_user "$QUEUE_BIN/pg_ctl" -D "$(dirname "$pidfile")" \
+			-m immediate -w stop </dev/null >/dev/null 2>&1 || true
+	done
 	case $QUEUE_WORK in
 		/tmp/queue.??????)
 			if [ -n "${QUEUE_KEEP:-}" ]; then

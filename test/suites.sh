@@ -13,8 +13,11 @@ PASSED=0
 FAILED=0
 SUMMARY=
 
+# A suite that hangs is ended, and what it did not report has failed.
 tree_make() {
-	queue_as_user make -s -C "$TREE" PG_CONFIG="$QUEUE_PG_CONFIG" with_llvm=no \
+	local limit=1200
+	[ -z "${QUEUE_SOAK:-}" ] || limit=86400
+	queue_as_user timeout -k 10 "${QUEUE_TIMEOUT:-$limit}" make -s -C "$TREE" PG_CONFIG="$QUEUE_PG_CONFIG" with_llvm=no \
 		SERVER=running "$@"
 }
 
