@@ -464,6 +464,33 @@ queue_head_leave(QueueHead *head)
 		*place = head->registered[--head->num_registered];
 }
 
+/*
+ * A subtransaction has aborted: it leaves with all below it, whose ids are
+ * higher, when their keys have been published.
+ */
+void
+queue_head_leave_subxact(QueueHead *head, TransactionId subxid)
+{
+	QueueRegistered *place = find_my_place(head);
+	int			kept = 0;
+
+	if (place == NULL || !TransactionIdIsValid(subxid))
+		return;
+	for (int i = 0; i < Min(place->num_subxids, QUEUE_MAX_SUBXIDS); i++)
+	{
+		if (TransactionIdPrecedes(place->subxids[i], subxid))
+			place->subxids[kept++] = place->subxids[i];
+	}
+	if (place->num_subxids <= QUEUE_MAX_SUBXIDS)
+		place->num_subxids = kept;
+	else
+	{
+		/* overflowed for good: clear what is gone */
+		while (kept < QUEUE_MAX_SUBXIDS)
+			place->subxids[kept++] = InvalidTransactionId;
+	}
+}
+
 /* Is xid below the overflowed place's transaction? */
 static QueueRegisteredAnswer
 look_in_subtrans(const QueueRegistered *place, TransactionId xid)
@@ -519,4 +546,23 @@ queue_registered_find(const QueueRegistered *list, int count,
 			answer = one;
 	}
 	return answer;
+}
+
+bool
+queue_registered_has(const QueueRegistered *list, int count,
+					 TransactionId xid)
+{
+	if (!TransactionIdIsNormal(xid))
+		return false;
+	for (int i = 0; i < count; i++)
+	{
+		if (list[i].xid == xid)
+			return true;
+		for (int s = 0; s < Min(list[i].num_subxids, QUEUE_MAX_SUBXIDS); s++)
+		{
+			if (list[i].subxids[s] == xid)
+				return true;
+		}
+	}
+	return false;
 }

@@ -140,6 +140,7 @@ extern void queue_head_use_track(QueueHead *head, int track);
 extern void queue_head_register(QueueHead *head, TransactionId xid,
 								TransactionId subxid);
 extern void queue_head_leave(QueueHead *head);
+extern void queue_head_leave_subxact(QueueHead *head, TransactionId subxid);
 extern void queue_head_changed(QueueHead *head);
 
 /*
@@ -157,5 +158,12 @@ typedef enum QueueRegisteredAnswer
 extern QueueRegisteredAnswer queue_registered_find(const QueueRegistered *list,
 												   int count,
 												   TransactionId xid);
+
+/*
+ * Does xid itself stand in the list?  Asked of the deleter of a row that looks
+ * live: it has aborted, and is about to publish.
+ */
+extern bool queue_registered_has(const QueueRegistered *list, int count,
+								 TransactionId xid);
 
 #endif							/* QUEUE_HEAD_H */

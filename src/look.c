@@ -508,6 +508,16 @@ judge_live(QueueLook *look, QueueTrackLook *track)
 	return QUEUE_VERDICT_DELIVER;
 }
 
+/* A waiting row ends the scan if it is not due. */
+static QueueVerdict
+judge_due(QueueLook *look, QueueTrackLook *track)
+{
+	if (track->store.track == QUEUE_TRACK_DUE && !look->ignore_due &&
+		track->candidate.key.major > look->now)
+		return QUEUE_VERDICT_BREAK;
+	return judge_live(look, track);
+}
+
 /*
  * What is the row in the track's slot, as the dirty snapshot has just seen
  * it?  Fills the track's candidate.
@@ -562,9 +572,18 @@ queue_look_judge(QueueLook *look, QueueTrackLook *track)
 			return answer == QUEUE_REGISTERED_YES ? QUEUE_VERDICT_PASS :
 				QUEUE_VERDICT_STOP;
 	}
-	if (due && !look->ignore_due && candidate->key.major > look->now)
-		return QUEUE_VERDICT_BREAK;
-	return judge_live(look, track);
+	/*
+	 * Its deleter has aborted, but not yet published: the failed attempt is
+	 * not recorded yet.  The hint bits may say already that xmax is void.
+	 */
+	if (look->changes && !HEAP_XMAX_IS_LOCKED_ONLY(tuple->t_infomask) &&
+		!(tuple->t_infomask & HEAP_XMAX_IS_MULTI) &&
+		look->num_registered > 0 &&
+		!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmax(tuple)) &&
+		queue_registered_has(look->registered, look->num_registered,
+							 HeapTupleHeaderGetRawXmax(tuple)))
+		return QUEUE_VERDICT_PASS;
+	return judge_due(look, track);
 }
 
 /* ---------- tracks ---------- */

@@ -479,7 +479,10 @@ abort_subxact(QueueLocalHead *local, SubTransactionId subid)
 			publish_touch(head, &local->touches[i]);
 	}
 	if (head != NULL)
+	{
+		queue_head_leave_subxact(head, GetCurrentTransactionIdIfAny());
 		queue_head_unlock(head);
+	}
 	local->num_touches = first;
 }
 
