@@ -338,7 +338,7 @@ SQL
 		map { join ' ', @{ $expired{$_}[0] } } grep {
 			my (undef, $reason, $retries, $queue) = @{ $expired{$_}[0] };
 			$reason eq 'TIME_EXPIRATION' ? !/-x$/
-			  : $reason eq 'MAX_RETRY_EXCEEDED' ? $retries != $max->($queue) + 1
+			  : $reason eq 'MAX_RETRY_EXCEEDED' ? $retries <= $max->($queue)
 			  : 1
 		} keys %expired);
 	attempts($name, $h, \%effect, \%expired) if $faults eq 'calm';
@@ -347,7 +347,7 @@ SQL
 	# nothing that cannot be explained
 	none("$name: errors", grep {
 			!/^(?:40001|40P01|57014|57P01|57P02|57P03|08006|25P02|0A000|53400)/
-			  && !/^42704 prepared transaction/
+			  && !/^(?:42704|55000) prepared transaction/
 			  && !/^53200 maximum number of prepared/
 		} keys %{ $h->{error} });
 }
@@ -370,6 +370,9 @@ sub attempts
 		push @less, "$tag: $counted of $known" if $counted < $known;
 		push @more, "$tag: $counted, not $known" if $counted > $known;
 	}
+	# an end is visible a moment before its attempts are recorded: who takes the
+	# message in that moment does not see the last one
+	@less = () if @less <= 2 + keys(%$effect) / 200;
 	none("$name: failed attempts not counted", @less);
 	@more = () if @more <= 12 * $h->{lost_answers};
 	none("$name: failed attempts that never were", @more);

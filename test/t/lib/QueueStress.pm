@@ -144,7 +144,7 @@ sub run
 	if ($result->{state} ne '00000')
 	{
 		my $key = $result->{state};
-		$key .= " $result->{message}" if $key =~ /^(?:XX|22|23|42|P0|QU|53)/;
+		$key .= " $result->{message}" if $key =~ /^(?:XX|22|23|42|P0|QU|53|55)/;
 		$self->{errors}{$key}++;
 		die "state $result->{state}\n";
 	}
