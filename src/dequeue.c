@@ -454,7 +454,7 @@ take_candidate(Dequeue *dequeue, QueueTrackLook *track)
 	QueueCandidate *candidate = &track->candidate;
 	bool		deliver = candidate->verdict == QUEUE_VERDICT_DELIVER;
 	bool		lock = deliver &&
-		dequeue->options->mode == QUEUE_MODE_LOCKED;
+	dequeue->options->mode == QUEUE_MODE_LOCKED;
 	QueueTouchKind kind = lock ? QUEUE_TOUCH_LOCKED : QUEUE_TOUCH_TAKEN;
 	TM_Result	result;
 

@@ -572,6 +572,7 @@ queue_look_judge(QueueLook *look, QueueTrackLook *track)
 			return answer == QUEUE_REGISTERED_YES ? QUEUE_VERDICT_PASS :
 				QUEUE_VERDICT_STOP;
 	}
+
 	/*
 	 * Its deleter has aborted, but not yet published: the failed attempt is
 	 * not recorded yet.  The hint bits may say already that xmax is void.
@@ -1099,7 +1100,7 @@ accept(QueueLook *look, QueueTrackLook *best, QueueHeadKey *hand)
 	{
 		/* keys that came in since the look began deserve another */
 		bool		more = !look->conditional && !look->has_keys &&
-			(head->num_returned > 0 || head->num_sticky > 0);
+		(head->num_returned > 0 || head->num_sticky > 0);
 
 		look->has_keys = head->num_returned > 0 || head->num_sticky > 0;
 		queue_head_unlock(head);

@@ -26,7 +26,8 @@ typedef enum QueueVerdict
 	QUEUE_VERDICT_PASS,			/* not available now; its owner publishes */
 	QUEUE_VERDICT_STOP,			/* live but not wanted: the floor stops here */
 	QUEUE_VERDICT_STICK,		/* in progress, by an owner nobody knows */
-	QUEUE_VERDICT_BREAK			/* waiting: neither this nor a later one is due */
+	QUEUE_VERDICT_BREAK			/* waiting: neither this nor a later one is
+								 * due */
 } QueueVerdict;
 
 /* A candidate of one track, and what is known of it. */

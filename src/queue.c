@@ -11,10 +11,15 @@
 #include "commands/trigger.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "lib/stringinfo.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/rel.h"
+#include "utils/uuid.h"
 
 #include "catalog.h"
 #include "guc.h"
+#include "head.h"
 #include "message_store.h"
 #include "shmem.h"
 #include "xact.h"
@@ -93,3 +98,74 @@ queue_internal_message_published(PG_FUNCTION_ARGS)
 
 	PG_RETURN_POINTER(NULL);
 }
+
+#ifdef QUEUE_DEBUG
+static void
+append_key(StringInfo out, const char *name, const QueueKey *key)
+{
+	Datum		msgid = DirectFunctionCall1(uuid_out,
+											UUIDPGetDatum(&key->msgid));
+
+	appendStringInfo(out, "%s " INT64_FORMAT "/%d/%s", name, key->major,
+					 key->minor, DatumGetCString(msgid));
+}
+
+PG_FUNCTION_INFO_V1(queue_internal_debug_head);
+
+/* For tests: what the head of (queue table, queue id) holds, as text. */
+Datum
+queue_internal_debug_head(PG_FUNCTION_ARGS)
+{
+	QueueHeadRef ref;
+	QueueHead  *head;
+	QueueHead  *copy;
+	StringInfoData out;
+	Size		size = offsetof(QueueHead, registered);
+
+	memset(&ref, 0, sizeof(ref));
+	ref.id.database = MyDatabaseId;
+	ref.id.queue_table = PG_GETARG_OID(0);
+	ref.id.queue_id = PG_GETARG_INT32(1);
+	ref.slot = -1;
+	if (!queue_head_find(&ref, false) ||
+		(head = queue_head_lock(&ref)) == NULL)
+		PG_RETURN_NULL();
+	copy = palloc(size);
+	queue_head_unlock(head);
+	head = queue_head_lock(&ref);
+	memcpy(copy, head, size);
+	queue_head_unlock(head);
+
+	initStringInfo(&out);
+	appendStringInfo(&out, "lanes_known %d overflow %d registered %d\n",
+					 copy->lanes_known, copy->lanes_overflow,
+					 copy->num_registered);
+	for (int i = 0; i < copy->num_lanes; i++)
+	{
+		for (int t = 0; t < QUEUE_TRACKS; t++)
+		{
+			QueueTrack *track = &copy->lanes[i].tracks[t];
+
+			appendStringInfo(&out, "lane %d track %d state %d generation %u",
+							 copy->lanes[i].priority, t,
+							 copy->track_states[t], track->generation);
+			append_key(&out, " floor", &track->floor);
+			append_key(&out, " barrier", &track->barrier);
+			appendStringInfoChar(&out, '\n');
+		}
+	}
+	for (int i = 0; i < copy->num_returned + copy->num_sticky; i++)
+	{
+		bool		sticky = i >= copy->num_returned;
+		QueueHeadKey *key = sticky ? &copy->sticky[i - copy->num_returned] :
+		&copy->returned[i];
+
+		appendStringInfo(&out, "%s lane %d track %d xid %u",
+						 sticky ? "sticky" : "returned", key->lane,
+						 key->track, key->xid);
+		append_key(&out, "", &key->key);
+		appendStringInfoChar(&out, '\n');
+	}
+	PG_RETURN_TEXT_P(cstring_to_text(out.data));
+}
+#endif
