@@ -17,7 +17,7 @@ autovacuum_naptime = 1s
 statement_timeout = '60s'
 deadlock_timeout = '200ms'
 CONF
-referee($node, PostgreSQL::Test::Utils::tempdir, 8);
+referee($node, $ENV{QUEUE_HISTORY_DIR} || PostgreSQL::Test::Utils::tempdir, 8);
 print "# seed $seed\n";
 
 my $name = "m$seed";
@@ -53,7 +53,8 @@ SQL
 	return @list;
 }
 
-my @files = play($name, 'priority,enq_time', 'calm', $seed, $seconds, meanwhile => sub {
+my @files = play($name, 'priority,enq_time', 'calm', $seed, $seconds, no_prepare => 1,
+	meanwhile => sub {
 		@todo = commands() if @todo == 0;
 		my $command = shift @todo;
 		# it must not stand in the way for long, or the load does not run

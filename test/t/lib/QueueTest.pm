@@ -12,7 +12,7 @@ use QueueSession;
 use Test::More ();
 
 our @EXPORT = qw(new_queue_node queue_conf digest_messages digest_catalog
-  create_all_states sqlstate_of session leaf_indexes check_indexes drain_all
+  create_all_states sqlstate_of session check_indexes drain_all
   kill_backend same);
 
 # Settings that every server of these tests needs.
@@ -168,17 +168,6 @@ sub kill_backend
 	  or die 'the server does not come back';
 }
 
-# Every btree index of the leaves of all queue tables.
-sub leaf_indexes
-{
-	my ($node, $dbname) = @_;
-	return split /\n/, $node->safe_psql($dbname, <<'SQL');
-SELECT i.indexrelid::regclass
-  FROM queue.queue_table t, pg_partition_tree(t.relation) p, pg_index i
- WHERE p.isleaf AND i.indrelid = p.relid ORDER BY 1;
-SQL
-}
-
 # amcheck finds nothing wrong with them; returns what it says.
 sub check_indexes
 {
@@ -186,8 +175,10 @@ sub check_indexes
 	my ($rc, $out, $err) = $node->psql($dbname, <<'SQL', on_error_stop => 1);
 CREATE EXTENSION IF NOT EXISTS amcheck;
 SELECT bt_index_check(i.indexrelid, true)
-  FROM queue.queue_table t, pg_partition_tree(t.relation) p, pg_index i
- WHERE p.isleaf AND i.indrelid = p.relid;
+  FROM queue.queue_table t, pg_partition_tree(t.relation) p, pg_index i,
+       pg_class c, pg_am a
+ WHERE p.isleaf AND i.indrelid = p.relid AND i.indisvalid
+   AND c.oid = i.indexrelid AND a.oid = c.relam AND a.amname = 'btree';
 SQL
 	return $rc == 0 ? '' : $err;
 }
