@@ -17,6 +17,7 @@
 #define QUEUE_TRIGGER_ENQUEUE	"queue_enqueue"
 #define QUEUE_TRIGGER_REFUSE	"queue_refuse"
 #define QUEUE_TRIGGER_PUBLISHED	"queue_message_published"
+#define QUEUE_TRIGGER_WITHDRAWN	"queue_message_withdrawn"
 
 /* what is said of a new queue in one place */
 typedef struct NewQueue

@@ -243,8 +243,13 @@ make_leaf(Oid schema, const char *base, const char *suffix,
 	queue_admin_run("CREATE TRIGGER " QUEUE_TRIGGER_PUBLISHED
 					" AFTER INSERT OR UPDATE ON %s FOR EACH ROW"
 					" EXECUTE FUNCTION queue._message_published()", leaf);
+	queue_admin_run("CREATE TRIGGER " QUEUE_TRIGGER_WITHDRAWN
+					" BEFORE UPDATE OR DELETE ON %s FOR EACH ROW"
+					" EXECUTE FUNCTION queue._message_published()", leaf);
 	queue_admin_run("ALTER TABLE %s ENABLE ALWAYS TRIGGER "
 					QUEUE_TRIGGER_PUBLISHED, leaf);
+	queue_admin_run("ALTER TABLE %s ENABLE ALWAYS TRIGGER "
+					QUEUE_TRIGGER_WITHDRAWN, leaf);
 }
 
 /* A ring of segments, with an index over all of them. */

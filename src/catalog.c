@@ -1045,19 +1045,35 @@ find_indexes(QueueLeaf *leaf, const QueueTable *table, Relation rel,
 	return file;
 }
 
-/* Rule T1: our trigger, after insert and update of any row, always. */
+/* One of our triggers, for any row, always. */
 static bool
-is_published_trigger(const Trigger *trigger)
+is_whole_trigger(const Trigger *trigger)
 {
 	return OidIsValid(own.published_function) &&
 		trigger->tgfoid == own.published_function &&
 		trigger->tgenabled == TRIGGER_FIRES_ALWAYS &&
 		TRIGGER_FOR_ROW(trigger->tgtype) &&
-		TRIGGER_FOR_AFTER(trigger->tgtype) &&
-		TRIGGER_FOR_INSERT(trigger->tgtype) &&
 		TRIGGER_FOR_UPDATE(trigger->tgtype) &&
 		trigger->tgnattr == 0 &&
 		trigger->tgqual == NULL;
+}
+
+/* Rule T1: after insert and update. */
+static bool
+is_published_trigger(const Trigger *trigger)
+{
+	return is_whole_trigger(trigger) &&
+		TRIGGER_FOR_AFTER(trigger->tgtype) &&
+		TRIGGER_FOR_INSERT(trigger->tgtype);
+}
+
+/* And before update and delete, which a rollback undoes. */
+static bool
+is_withdrawn_trigger(const Trigger *trigger)
+{
+	return is_whole_trigger(trigger) &&
+		TRIGGER_FOR_BEFORE(trigger->tgtype) &&
+		TRIGGER_FOR_DELETE(trigger->tgtype);
 }
 
 /* Inserting transaction of the current version of a trigger's row. */
@@ -1082,14 +1098,15 @@ trigger_xmin(Oid trigger)
 	return xmin;
 }
 
-/* Look at the triggers; returns the OID of ours. */
+/* Look at the triggers; returns the OID of the first of ours. */
 static Oid
 find_triggers(QueueLeaf *leaf, Relation rel, bool *only_ours)
 {
 	TriggerDesc *triggers = rel->trigdesc;
 	Oid			ours = InvalidOid;
+	bool		published = false;
+	bool		withdrawn = false;
 
-	leaf->published = false;
 	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
 	{
 		const Trigger *trigger = &triggers->triggers[i];
@@ -1098,10 +1115,13 @@ find_triggers(QueueLeaf *leaf, Relation rel, bool *only_ours)
 			*only_ours = false;
 		if (is_published_trigger(trigger))
 		{
-			leaf->published = true;
+			published = true;
 			ours = trigger->tgoid;
 		}
+		else if (is_withdrawn_trigger(trigger))
+			withdrawn = true;
 	}
+	leaf->published = published && withdrawn;
 	return ours;
 }
 

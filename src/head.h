@@ -17,7 +17,7 @@
 #define QUEUE_MAX_LANES		32
 #define QUEUE_MAX_RETURNED	32
 #define QUEUE_MAX_STICKY	32
-#define QUEUE_MAX_SUBXIDS	6
+#define QUEUE_MAX_SUBXIDS	16
 
 /* Does a leaf have anything in it? */
 typedef enum QueueTrackState

@@ -508,6 +508,27 @@ judge_live(QueueLook *look, QueueTrackLook *track)
 	return QUEUE_VERDICT_DELIVER;
 }
 
+/*
+ * Is the transaction that deleted a row, which looks live again, still in the
+ * registry?  The hint bits may say already that xmax is void.
+ */
+static bool
+deleter_is_registered(QueueLook *look, HeapTupleHeader tuple)
+{
+	TransactionId xid = HeapTupleHeaderGetRawXmax(tuple);
+
+	if (HEAP_XMAX_IS_LOCKED_ONLY(tuple->t_infomask))
+		return false;
+	if (tuple->t_infomask & HEAP_XMAX_IS_MULTI)
+	{
+		if (tuple->t_infomask & HEAP_XMAX_INVALID)
+			return false;
+		xid = HeapTupleGetUpdateXid(tuple);
+	}
+	return !TransactionIdIsCurrentTransactionId(xid) &&
+		queue_registered_has(look->registered, look->num_registered, xid);
+}
+
 /* A waiting row ends the scan if it is not due. */
 static QueueVerdict
 judge_due(QueueLook *look, QueueTrackLook *track)
@@ -575,14 +596,10 @@ queue_look_judge(QueueLook *look, QueueTrackLook *track)
 
 	/*
 	 * Its deleter has aborted, but not yet published: the failed attempt is
-	 * not recorded yet.  The hint bits may say already that xmax is void.
+	 * not recorded yet.
 	 */
-	if (look->changes && !HEAP_XMAX_IS_LOCKED_ONLY(tuple->t_infomask) &&
-		!(tuple->t_infomask & HEAP_XMAX_IS_MULTI) &&
-		look->num_registered > 0 &&
-		!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmax(tuple)) &&
-		queue_registered_has(look->registered, look->num_registered,
-							 HeapTupleHeaderGetRawXmax(tuple)))
+	if (look->changes && look->num_registered > 0 &&
+		deleter_is_registered(look, tuple))
 		return QUEUE_VERDICT_PASS;
 	return judge_due(look, track);
 }

@@ -656,7 +656,8 @@ make_head_id(QueueHeadId *id, const QueueTable *table,
 
 /* Note the key of a row that is, or is about to be, stored. */
 static void
-note_key(const QueueTable *table, int track, const QueueMessage *message)
+note_key(const QueueTable *table, int track, const QueueMessage *message,
+		 QueueTouchKind kind)
 {
 	QueueHeadId id;
 	QueueLocalHead *local;
@@ -670,8 +671,8 @@ note_key(const QueueTable *table, int track, const QueueMessage *message)
 		queue_message_due_key(&key, message);
 	else
 		queue_message_key(&key, table->sort, message);
-	queue_xact_touch(local, QUEUE_TOUCH_INSERTED,
-					 message_lane(table->sort, message), track, &key);
+	queue_xact_touch(local, kind, message_lane(table->sort, message), track,
+					 &key);
 }
 
 /*
@@ -687,7 +688,7 @@ insert_row(InsertTarget *target, int track, const QueueMessage *message)
 		return;
 	}
 	if (track >= 0)
-		note_key(target->table, track, message);
+		note_key(target->table, track, message, QUEUE_TOUCH_INSERTED);
 	insert_directly(target, message);
 }
 
@@ -934,11 +935,14 @@ queue_message_journal(const QueueTable *table, QueueMessage *message)
 }
 
 void
-queue_message_note_insert(const QueueTable *table, QueueState state,
-						  int segment, const QueueMessage *message)
+queue_message_note(const QueueTable *table, QueueState state, int segment,
+				   const QueueMessage *message, bool deleted)
 {
+	int			track = state == QUEUE_STATE_WAITING ? QUEUE_TRACK_DUE :
+		state == QUEUE_STATE_READY ? segment : 0;
+
 	if (state == QUEUE_STATE_PROCESSED)
 		return;
-	note_key(table, state == QUEUE_STATE_WAITING ? QUEUE_TRACK_DUE :
-			 state == QUEUE_STATE_READY ? segment : 0, message);
+	note_key(table, track, message,
+			 deleted ? QUEUE_TOUCH_TAKEN : QUEUE_TOUCH_INSERTED);
 }

@@ -103,10 +103,13 @@ extern bool queue_store_next_lane(QueueStore *store, QueueSort sort,
 								  int32 queue_id, int32 consumer_id,
 								  bool first, int32 *lane);
 
-/* Note an insert that did not come through here (rule T1). */
-extern void queue_message_note_insert(const QueueTable *table,
-									  QueueState state, int segment,
-									  const QueueMessage *message);
+/*
+ * Note a row that is inserted, or about to be deleted, by other means (rule
+ * T1): what is published at the end of the transaction.
+ */
+extern void queue_message_note(const QueueTable *table,
+							   QueueState state, int segment,
+							   const QueueMessage *message, bool deleted);
 
 extern void queue_message_store_init(void);
 

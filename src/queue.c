@@ -58,9 +58,10 @@ queue_internal_require_preload(PG_FUNCTION_ARGS)
 }
 
 /*
- * Rule T1: AFTER INSERT OR UPDATE on the ordered leaves, enabled always.
- * What the access methods store does not fire it; this is for COPY,
- * replication and plain SQL.
+ * Rule T1: AFTER INSERT OR UPDATE, and BEFORE UPDATE OR DELETE, on the ordered
+ * leaves, enabled always.  What goes through the access methods does not fire
+ * them; they are for COPY, replication and plain SQL.  A delete is noted before
+ * it is made, because a rollback brings the row back.
  */
 Datum
 queue_internal_message_published(PG_FUNCTION_ARGS)
@@ -70,17 +71,23 @@ queue_internal_message_published(PG_FUNCTION_ARGS)
 	QueueTable *table;
 	QueueState	state;
 	int			segment;
-	TupleTableSlot *slot;
+	bool		before;
+	HeapTuple	result = NULL;
 	QueueMessage message;
 
 	queue_require_preload();
 	if (!CALLED_AS_TRIGGER(fcinfo) ||
-		!TRIGGER_FIRED_AFTER(trigger->tg_event) ||
+		TRIGGER_FIRED_INSTEAD(trigger->tg_event) ||
 		!TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
 		ereport(ERROR,
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("function \"%s\" was not called as an AFTER ROW trigger",
+				 errmsg("function \"%s\" was not called as a row trigger of a table",
 						"queue._message_published")));
+
+	before = TRIGGER_FIRED_BEFORE(trigger->tg_event);
+	if (before)
+		result = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ?
+			trigger->tg_newtuple : trigger->tg_trigtuple;
 
 	table_oid = queue_catalog_table_of_leaf(RelationGetRelid(trigger->tg_relation));
 	table = OidIsValid(table_oid) ?
@@ -89,14 +96,13 @@ queue_internal_message_published(PG_FUNCTION_ARGS)
 		!queue_catalog_classify_leaf(table,
 									 RelationGetRelid(trigger->tg_relation),
 									 &state, &segment))
-		PG_RETURN_POINTER(NULL);
+		return PointerGetDatum(result);
 
-	slot = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ?
-		trigger->tg_newslot : trigger->tg_trigslot;
-	queue_message_from_slot(&message, table, slot);
-	queue_message_note_insert(table, state, segment, &message);
-
-	PG_RETURN_POINTER(NULL);
+	queue_message_from_slot(&message, table,
+							!before && TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ?
+							trigger->tg_newslot : trigger->tg_trigslot);
+	queue_message_note(table, state, segment, &message, before);
+	return PointerGetDatum(result);
 }
 
 #ifdef QUEUE_DEBUG

@@ -468,7 +468,7 @@ abort_subxact(QueueLocalHead *local, SubTransactionId subid)
 		if (local->touches[i].taken_by >= subid)
 			local->touches[i].taken_by = InvalidSubTransactionId;
 	}
-	if (first == local->num_touches)
+	if (first == local->num_touches && !local->registered)
 		return;
 
 	settle_attempts(local, first, true);
