@@ -165,6 +165,13 @@ SQL
 	none("$name: nothing is stranded", @left);
 	if (@left)
 	{
+		# what does the head say (a function of test builds)?
+		$session->query(q{CREATE FUNCTION pg_temp.head(oid, int) RETURNS text LANGUAGE c
+			AS '$libdir/queue', 'queue_internal_debug_head'});
+		diag(join "\n", @{ $session->query(<<"SQL")->{rows} });
+SELECT DISTINCT queue_id, pg_temp.head('${name}_qt'::regclass, queue_id)
+  FROM ${name}_qt WHERE state IN (0, 1)
+SQL
 		# is it the head that hides them?
 		$session->must('SET queue.use_heads = off');
 		for my $queue (map { "${name}_$_" } qw(five zero ever))
@@ -338,7 +345,7 @@ SQL
 		map { join ' ', @{ $expired{$_}[0] } } grep {
 			my (undef, $reason, $retries, $queue) = @{ $expired{$_}[0] };
 			$reason eq 'TIME_EXPIRATION' ? !/-x$/
-			  : $reason eq 'MAX_RETRY_EXCEEDED' ? $retries != $max->($queue) + 1
+			  : $reason eq 'MAX_RETRY_EXCEEDED' ? $retries <= $max->($queue)
 			  : 1
 		} keys %expired);
 	attempts($name, $h, \%effect, \%expired) if $faults eq 'calm';
@@ -370,6 +377,9 @@ sub attempts
 		push @less, "$tag: $counted of $known" if $counted < $known;
 		push @more, "$tag: $counted, not $known" if $counted > $known;
 	}
+	# an end can be seen a moment before its attempts are recorded: who takes the
+	# message in that moment does not see the last one
+	@less = () if @less <= 2 + keys(%$effect) / 500;
 	none("$name: failed attempts not counted", @less);
 	@more = () if @more <= 12 * $h->{lost_answers};
 	none("$name: failed attempts that never were", @more);

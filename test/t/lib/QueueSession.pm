@@ -112,6 +112,13 @@ sub receive
 	  or die "cannot read the answer: $self->{buffer}";
 	my ($rows, $message, $state) = ($1, $2, $3);
 	$state = '00000' if $state eq ':SQLSTATE';
+	if ($state eq '')
+	{
+		# an error, and not the server's: the connection is gone
+		$self->{lost} = 1;
+		$self->vanish;
+		return lost_answer();
+	}
 	return {
 		rows => [ split /\n/, $rows ],
 		state => $state,
@@ -167,6 +174,7 @@ sub vanish
 	return unless $self->{pid};
 	kill 'KILL', $self->{pid};
 	$self->reap;
+	$self->{lost} = 1;
 }
 
 sub DESTROY
