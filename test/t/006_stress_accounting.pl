@@ -1,6 +1,11 @@
 # Proves: whatever sessions do and however they die, each committed message is consumed once or lies in the exception table, unchanged and in order.
 # How: 8 sessions make random transactions on queues of every sort list (calm, with terminated and cancelled sessions, with killed backends); then all is drained and counted against histories kept outside.
 #
+# Checked to go red when the code is broken on purpose: nothing published at
+# abort, or at commit; the floor moved past what stops it; a taken row left
+# undeleted; failed attempts not counted.  The barrier alone is too narrow a
+# window for chance: the isolation specs late_insert and pair_order hold it open.
+#
 # QUEUE_SEED replays a plan, QUEUE_ROUND (a pattern) only some of its rounds;
 # QUEUE_SOAK=1 runs longer, with several seeds.
 use strict;
@@ -46,7 +51,8 @@ for my $seed (@seeds)
 			my $name = sprintf 's%d_%s_%d', $seed, $faults, ++$number;
 			next if $name !~ /$rounds/;
 			diag("$name: $sort_list") if $soak;
-			my @files = play($name, $sort_list, $faults, $seed * 10 + $number, $duration);
+			my @files = play($name, $sort_list, $faults, $seed * 10 + $number,
+				$duration, shallow => $number % 2);
 			drain($name);
 			account($name, $faults, @files);
 		}

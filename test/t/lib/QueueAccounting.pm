@@ -66,7 +66,8 @@ sub sweep_prepared
 # One round: all sessions on the queues of one table.  faults is calm,
 # terminate or kill.  Options: meanwhile is called again and again until the
 # time is over; with one_consumer session 1 only takes and the others only
-# send; no_prepare leaves out prepared transactions.  Returns the history files.
+# send; shallow keeps the queues almost empty, which is where scans overtake
+# enqueuers; no_prepare leaves out prepared transactions.  Returns the history files.
 sub play
 {
 	my ($name, $sort_list, $faults, $seed, $duration, %option) = @_;
@@ -87,6 +88,7 @@ sub play
 					id => $id, seed => $seed * 100 + $id, node => $node,
 					name => $name, until => $until, history => $file,
 					prepare => !$option{no_prepare},
+					depth => $option{shallow} ? 1 : 200,
 					role => !$option{one_consumer} ? 'any'
 					  : $id == 1 ? 'consumer' : 'producer');
 				1;

@@ -88,9 +88,10 @@ SQL
 
 # -- the worker -----------------------------------------------------------------
 
-# Make transactions until the time is over, and at least 20.  Options: id, seed, node, name (of
-# the round), until, history (file name), prepare (allowed), role (any,
-# producer or consumer).  Runs in a process of its own; returns nothing.
+# Make transactions until the time is over, and at least 20.  Options: id, seed,
+# node, name (of the round), until, history (file name), prepare (allowed),
+# depth (how many more messages it may send than take), role (any, producer or
+# consumer).  Runs in a process of its own; returns nothing.
 sub worker
 {
 	my (%option) = @_;
@@ -139,6 +140,8 @@ sub note_line
 sub run
 {
 	my ($self, $sql) = @_;
+	$sql = join "\\; ", $self->{packed}[0], $sql, $self->{packed}[1], 'COMMIT'
+	  if $self->{packed};
 	my $result = $self->{session}->query($sql);
 
 	if ($result->{state} ne '00000')
@@ -161,6 +164,7 @@ sub transaction
 	my @steps = map { plan_step() } 1 .. 1 + int rand 4;
 	my $end = rand;
 	my $prepared_end = rand;
+	my $packed = rand() < 0.4;
 	if ($self->{role} ne 'any')
 	{
 		# one that only sends, and may roll back, or one that only takes
@@ -171,6 +175,11 @@ sub transaction
 	my $n = ++$self->{n};
 	my $known = 'fail';
 	$self->{prepared} = $end > 0.92 && $self->{prepare} ? 1 : 0;
+	if ($packed && $self->{backlog} <= $self->{depth} && $self->{role} ne 'consumer')
+	{
+		packed_transaction($self, $isolation, $steps[0]);
+		return;
+	}
 
 	note_line($self, 'begin', $n);
 	my $done = eval {
@@ -215,6 +224,38 @@ sub transaction
 			$known = 'fail' if $known eq 'info';
 			$self->{session}->query('ROLLBACK');
 		}
+	}
+	note_line($self, $known);
+}
+
+# A whole transaction in one message to the server: begin, send, commit.  The
+# time between a key and its commit is short, as it is with autocommit.
+sub packed_transaction
+{
+	my ($self, $isolation, $step) = @_;
+	my $queue = "$self->{name}_$step->{queue}";
+	my $known = 'info';
+
+	note_line($self, 'begin', $self->{n});
+	$self->{prepared} = 0;
+	$self->{packed} = [
+		"BEGIN ISOLATION LEVEL $isolation",
+		"INSERT INTO stress.done VALUES ('$self->{name}', $self->{id}, $self->{n})" ];
+	my $done = eval {
+		if    ($step->{kind} < 0.4) { send_one($self, $queue, $step); }
+		elsif ($step->{kind} < 0.7) { send_array($self, $queue, $step); }
+		else                        { send_insert($self, $queue, $step); }
+		1;
+	};
+	my $error = $@;
+	$self->{packed} = undef;
+	if ($done) { $known = 'ok'; }
+	elsif ($error !~ /^state /) { die $error; }
+	elsif ($self->{session}->is_lost) { connect_again($self); }
+	else
+	{
+		$known = 'fail';
+		$self->{session}->query('ROLLBACK');
 	}
 	note_line($self, $known);
 }
@@ -291,7 +332,7 @@ sub act
 	my $kind = $step->{kind};
 
 	# many waiting already: take rather than send
-	$kind = 0.4 + 0.6 * $kind if $self->{backlog} > 200 && $self->{role} eq 'any';
+	$kind = 0.4 + 0.6 * $kind if $self->{backlog} > $self->{depth} && $self->{role} eq 'any';
 	if    ($kind < 0.12) { send_one($self, $queue, $step); }
 	elsif ($kind < 0.22) { send_array($self, $queue, $step); }
 	elsif ($kind < 0.32) { send_insert($self, $queue, $step); }
@@ -335,6 +376,12 @@ sub new_tags
 		  ($step->{expiration} ? 'x' : ())
 	} 1 .. $count;
 	note_line($self, 'try', $_) for @tags;
+	if ($self->{packed})
+	{
+		# it may commit without an answer
+		note_line($self, 'enq', $_) for @tags;
+		note_line($self, 'invoke');
+	}
 	return @tags;
 }
 
@@ -355,7 +402,10 @@ sub from_fill
 sub sent
 {
 	my ($self, @tags) = @_;
-	note_line($self, 'enq', $_) for @tags;
+	if (!$self->{packed})
+	{
+		note_line($self, 'enq', $_) for @tags;
+	}
 	$self->{backlog} += @tags;
 }
 
