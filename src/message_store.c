@@ -939,7 +939,7 @@ queue_message_note(const QueueTable *table, QueueState state, int segment,
 				   const QueueMessage *message, bool deleted)
 {
 	int			track = state == QUEUE_STATE_WAITING ? QUEUE_TRACK_DUE :
-		state == QUEUE_STATE_READY ? segment : 0;
+	state == QUEUE_STATE_READY ? segment : 0;
 
 	if (state == QUEUE_STATE_PROCESSED)
 		return;
