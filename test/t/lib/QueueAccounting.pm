@@ -381,10 +381,9 @@ sub attempts
 	}
 	# an end can be seen a moment before its attempts are recorded: who takes the
 	# message in that moment does not see the last one
-	@less = () if @less <= 2 + keys(%$effect) / 500;
-	# known defect: a few in ten thousand are missed when takers race with an abort
 	note("$name: failed attempts not counted: @less") if @less;
-	none("$name: failed attempts not counted", @less > 10 ? @less : ());
+	@less = () if @less <= 10;
+	none("$name: failed attempts not counted", @less);
 	@more = () if @more <= 12 * $h->{lost_answers};
 	none("$name: failed attempts that never were", @more);
 }
