@@ -10,6 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use QueueSession;
 use Test::More ();
+use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(new_queue_node queue_conf digest_messages digest_catalog
   create_all_states sqlstate_of session check_indexes drain_all
@@ -164,8 +165,15 @@ sub kill_backend
 	kill 'KILL', $pid;
 	# the postmaster ends all sessions when it has noticed
 	1 until $witness->query('SELECT pg_sleep(0.01)')->{lost};
-	$node->poll_query_until('postgres', 'SELECT true')
-	  or die 'the server does not come back';
+	for my $try (1 .. 1000)
+	{
+		my $session = session($node, lazy => 1);
+		my $is_up = $session->open;
+		$session->quit;
+		return if $is_up;
+		usleep(50_000);
+	}
+	die 'the server does not come back';
 }
 
 # amcheck finds nothing wrong with them; returns what it says.
