@@ -472,7 +472,8 @@ take_candidate(Dequeue *dequeue, QueueTrackLook *track)
 		queue_xact_untouch(dequeue->look.local);
 		return result;
 	}
-	queue_xact_confirm(dequeue->look.local);
+	queue_xact_confirm(dequeue->look.local, candidate->lane,
+					   track->store.track, &candidate->key);
 	if (kind == QUEUE_TOUCH_TAKEN && candidate->own)
 		queue_xact_mark_own_taken(dequeue->look.local, candidate->lane,
 								  track->store.track, &candidate->key);

@@ -27,6 +27,8 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
@@ -499,11 +501,43 @@ raise_clock(const QueueTable *table)
 typedef struct InsertTarget
 {
 	const QueueTable *table;
-	const QueueLeaf *leaf;
+	bool		direct;			/* by the access methods */
 	Relation	rel;
 	int			num_indexes;
 	Relation	indexes[MAX_LEAF_INDEXES];
 } InsertTarget;
+
+/* The leaf with this OID, as the cache knows it now. */
+static const QueueLeaf *
+find_leaf(const QueueTable *table, Oid relid)
+{
+	for (int i = 0; i < QUEUE_SEGMENTS; i++)
+	{
+		if (table->ready[i].relid == relid)
+			return &table->ready[i];
+		if (table->processed[i].relid == relid)
+			return &table->processed[i];
+	}
+	if (table->waiting.relid == relid)
+		return &table->waiting;
+	return table->expired.relid == relid ? &table->expired : NULL;
+}
+
+/* An index that takes columns as they are and checks nothing. */
+static bool
+index_is_plain(Relation index)
+{
+	if (index->rd_rel->relam != BTREE_AM_OID ||
+		index->rd_index->indisunique || index->rd_index->indisexclusion ||
+		!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL))
+		return false;
+	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
+	{
+		if (index->rd_index->indkey.values[i] <= 0)
+			return false;
+	}
+	return index->rd_index->indnatts == index->rd_index->indnkeyatts;
+}
 
 static void
 open_target(InsertTarget *target, const QueueTable *table,
@@ -520,24 +554,35 @@ open_target(InsertTarget *target, const QueueTable *table,
 				 errdetail("A partition or the payload column is missing."),
 				 errhint("Restore it, or drop the queue table with queue.drop_queue_table(..., force => true).")));
 
-	target->table = table;
-	target->leaf = leaf;
+	/*
+	 * What the cache says may have changed before the lock was ours: ask
+	 * again now that it is.
+	 */
 	target->rel = table_open(leaf->relid, RowExclusiveLock);
+	target->table = queue_catalog_find_table(table->relid, false);
+	leaf = find_leaf(target->table, RelationGetRelid(target->rel));
 	target->num_indexes = 0;
-	if (!leaf->direct)
+	target->direct = leaf != NULL && leaf->direct;
+	if (!target->direct)
 		return;
 	indexes = RelationGetIndexList(target->rel);
-	if (list_length(indexes) > MAX_LEAF_INDEXES)
-		elog(ERROR, "too many indexes on a queue table's partition");
 	foreach(cell, indexes)
 	{
 		Relation	index = index_open(lfirst_oid(cell), RowExclusiveLock);
 
 		/* one that is being built concurrently may not take entries yet */
-		if (index->rd_index->indisready)
-			target->indexes[target->num_indexes++] = index;
-		else
+		if (!index->rd_index->indisready)
+		{
 			index_close(index, NoLock);
+			continue;
+		}
+		if (target->num_indexes == MAX_LEAF_INDEXES || !index_is_plain(index))
+		{
+			index_close(index, NoLock);
+			target->direct = false;
+			break;
+		}
+		target->indexes[target->num_indexes++] = index;
 	}
 	list_free(indexes);
 }
@@ -682,7 +727,7 @@ note_key(const QueueTable *table, int track, const QueueMessage *message,
 static void
 insert_row(InsertTarget *target, int track, const QueueMessage *message)
 {
-	if (!target->leaf->direct)
+	if (!target->direct)
 	{
 		insert_by_executor(target, message);
 		return;

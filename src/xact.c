@@ -32,6 +32,9 @@
 /* above this, the entries of a subtransaction are collapsed to their lowest */
 #define MAX_LISTED_TOUCHES	1000
 
+/* a take is noted by us, and by our trigger where the executor deletes */
+#define MAX_NOTES_OF_ONE_TAKE	2
+
 /* kinds, lanes and tracks that are collapsed; others stay listed */
 #define MAX_COLLAPSED		128
 
@@ -210,10 +213,19 @@ queue_xact_touch(QueueLocalHead *local, QueueTouchKind kind, int32 lane,
 }
 
 void
-queue_xact_confirm(QueueLocalHead *local)
+queue_xact_confirm(QueueLocalHead *local, int32 lane, int track,
+				   const QueueKey *key)
 {
-	Assert(local->num_touches > 0);
-	local->touches[local->num_touches - 1].made = true;
+	int			last = Max(local->num_touches - MAX_NOTES_OF_ONE_TAKE, 0);
+
+	for (int i = local->num_touches - 1; i >= last; i--)
+	{
+		QueueTouch *touch = &local->touches[i];
+
+		if (touch->lane == lane && touch->track == track &&
+			queue_key_cmp(&touch->key, key) == 0)
+			touch->made = true;
+	}
 }
 
 void

@@ -71,8 +71,12 @@ extern QueueTouch *queue_xact_touch(QueueLocalHead *local,
 /* Memory for n more entries, so that the next touches cannot fail. */
 extern void queue_xact_reserve(QueueLocalHead *local, int n);
 
-/* The change of the newest entry was made. */
-extern void queue_xact_confirm(QueueLocalHead *local);
+/*
+ * The change was made for which this key was noted; the executor may have
+ * fired our own trigger, which noted it once more.
+ */
+extern void queue_xact_confirm(QueueLocalHead *local, int32 lane, int track,
+							   const QueueKey *key);
 
 /* Take the newest entry back: the change was not made. */
 extern void queue_xact_untouch(QueueLocalHead *local);
