@@ -146,16 +146,43 @@ message_lane(QueueSort sort, const QueueMessage *message)
 
 /* ---------- scans ---------- */
 
+/* The leaf with this OID, as the cache knows it now. */
+static const QueueLeaf *
+find_leaf(const QueueTable *table, Oid relid)
+{
+	for (int i = 0; i < QUEUE_SEGMENTS; i++)
+	{
+		if (table->ready[i].relid == relid)
+			return &table->ready[i];
+		if (table->processed[i].relid == relid)
+			return &table->processed[i];
+	}
+	if (table->waiting.relid == relid)
+		return &table->waiting;
+	return table->expired.relid == relid ? &table->expired : NULL;
+}
+
 bool
 queue_store_open(QueueStore *store, const QueueLeaf *leaf, int track,
 				 LOCKMODE mode)
 {
-	if (!OidIsValid(leaf->relid) || !OidIsValid(leaf->key_index))
+	QueueTable *table;
+
+	if (!OidIsValid(leaf->relid))
 		return false;
-	store->leaf = leaf;
 	store->track = track;
 	store->rel = table_open(leaf->relid, mode);
-	store->index = index_open(leaf->key_index, mode);
+
+	/* its index may have been replaced before the lock was ours */
+	table = queue_catalog_find_table(queue_catalog_table_of_leaf(leaf->relid),
+									 true);
+	store->leaf = table == NULL ? NULL : find_leaf(table, leaf->relid);
+	if (store->leaf == NULL || !OidIsValid(store->leaf->key_index))
+	{
+		table_close(store->rel, NoLock);
+		return false;
+	}
+	store->index = index_open(store->leaf->key_index, mode);
 	return true;
 }
 
@@ -506,22 +533,6 @@ typedef struct InsertTarget
 	int			num_indexes;
 	Relation	indexes[MAX_LEAF_INDEXES];
 } InsertTarget;
-
-/* The leaf with this OID, as the cache knows it now. */
-static const QueueLeaf *
-find_leaf(const QueueTable *table, Oid relid)
-{
-	for (int i = 0; i < QUEUE_SEGMENTS; i++)
-	{
-		if (table->ready[i].relid == relid)
-			return &table->ready[i];
-		if (table->processed[i].relid == relid)
-			return &table->processed[i];
-	}
-	if (table->waiting.relid == relid)
-		return &table->waiting;
-	return table->expired.relid == relid ? &table->expired : NULL;
-}
 
 /* An index that takes columns as they are and checks nothing. */
 static bool
