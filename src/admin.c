@@ -4,11 +4,8 @@
  *	  Create, alter, start, stop and drop queues.
  *
  * A queue is a view over its queue table and a row in queue.queue.  The view
- * is the user's, the row is the extension's.  What a dump of the view alone
- * must bring back stands in the arguments of the view's trigger, and, when it
- * was changed later, in the comment on that trigger (which pg_dump carries
- * and which needs no lock that would hold up producers); only queue.adopt()
- * reads it.
+ * is the user's, the row is the extension's.  What must come back without the
+ * row is noted on the view (admin_adopt.c).
  *
  * Locks.  Whoever enqueues or dequeues holds RowExclusiveLock on the view
  * until the end of its transaction.  Starting and altering take
@@ -25,7 +22,6 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
-#include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
@@ -45,8 +41,6 @@
 #include "compat.h"
 #include "errors.h"
 #include "name.h"
-
-static void set_trigger_comment(Oid view, const char *settings);
 
 /* -------------------------------------------------------------------------
  * Names and schemas
@@ -188,61 +182,43 @@ insert_queue_row(Oid view, int32 id, const NewQueue *new_queue)
 								   10, types, values, nulls);
 }
 
-/*
- * The settings of a queue as text, for queue.adopt(): palloc'd in the
- * caller's SPI context.
- */
-char *
-queue_admin_settings_text(Oid queue)
+static bool
+has_default(Oid relation, AttrNumber column)
 {
-	if (queue_admin_run_catalog_oid("SELECT pg_catalog.concat("
-									"'settings of this queue for queue.adopt()',"
-									" E'\\nmax_retries=', max_retries,"
-									" E'\\nretry_delay=', retry_delay,"
-									" E'\\nretention_time=', retention_time,"
-									" E'\\nenqueue_enabled=', enqueue_enabled,"
-									" E'\\ndequeue_enabled=', dequeue_enabled,"
-									" E'\\ncomment=', comment)"
-									" FROM queue.queue WHERE view = $1",
-									queue) != 1)
-		elog(ERROR, "queue %u has no catalog row", queue);
-	return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+	Oid			types[] = {OIDOID, INT2OID};
+	Datum		values[2];
+
+	values[0] = ObjectIdGetDatum(relation);
+	values[1] = Int16GetDatum(column);
+	return queue_admin_run_catalog("SELECT 1 FROM pg_catalog.pg_attrdef"
+								   " WHERE adrelid = $1 AND adnum = $2",
+								   2, types, values, NULL) > 0;
 }
 
 /*
- * Triggers and defaults of a queue's view.  Without the second trigger the
- * view would be updatable, and a consumer's DELETE would reach the messages.
- * The default of msgid fails where triggers do not fire, so that an INSERT
- * there does not report a success that stores nothing.
+ * The triggers of a queue's view and the default of its msgid, as far as they
+ * are missing.  Without the second trigger the view would be updatable, and a
+ * consumer's DELETE would reach the messages.  The default fails where
+ * triggers do not fire, so that an INSERT there does not report a success
+ * that stores nothing.
  */
-static void
-make_view_triggers(const char *view, Oid relid, int32 id,
-				   const NewQueue *new_queue)
+void
+queue_admin_make_view_triggers(Oid view)
 {
-	char	   *sort_list;
-	char	   *settings;
+	char	   *name = queue_name_qualified(view);
+	AttrNumber	msgid = get_attnum(view, "msgid");
 
-	(void) queue_admin_run_catalog_oid("SELECT sort_list FROM queue.queue_table"
-									   " WHERE relation = $1",
-									   new_queue->queue_table);
-	sort_list = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
-	settings = queue_admin_settings_text(relid);
-
-	queue_admin_run("ALTER VIEW %s ALTER COLUMN msgid"
-					" SET DEFAULT queue._new_msgid()", view);
-	queue_admin_run("ALTER VIEW %s ALTER COLUMN priority SET DEFAULT 1", view);
-	queue_admin_run("CREATE TRIGGER " QUEUE_TRIGGER_ENQUEUE
-					" INSTEAD OF INSERT ON %s FOR EACH ROW"
-					" EXECUTE FUNCTION queue._view_insert"
-					"('%d', '%s', '%s', %s, %s)",
-					view, id,
-					new_queue->is_exception ? "exception" : "normal",
-					new_queue->is_default_exception ? "default" : "",
-					quote_literal_cstr(sort_list),
-					quote_literal_cstr(settings));
-	queue_admin_run("CREATE TRIGGER " QUEUE_TRIGGER_REFUSE
-					" INSTEAD OF UPDATE OR DELETE ON %s FOR EACH ROW"
-					" EXECUTE FUNCTION queue._view_refuse()", view);
+	if (msgid != InvalidAttrNumber && !has_default(view, msgid))
+		queue_admin_run("ALTER VIEW %s ALTER COLUMN msgid"
+						" SET DEFAULT queue._new_msgid()", name);
+	if (!OidIsValid(get_trigger_oid(view, QUEUE_TRIGGER_ENQUEUE, true)))
+		queue_admin_run("CREATE TRIGGER " QUEUE_TRIGGER_ENQUEUE
+						" INSTEAD OF INSERT ON %s FOR EACH ROW"
+						" EXECUTE FUNCTION queue._view_insert()", name);
+	if (!OidIsValid(get_trigger_oid(view, QUEUE_TRIGGER_REFUSE, true)))
+		queue_admin_run("CREATE TRIGGER " QUEUE_TRIGGER_REFUSE
+						" INSTEAD OF UPDATE OR DELETE ON %s FOR EACH ROW"
+						" EXECUTE FUNCTION queue._view_refuse()", name);
 }
 
 Oid
@@ -261,26 +237,12 @@ queue_admin_make_queue(const NewQueue *new_queue)
 	queue_admin_run("%s", sql.data);
 	relid = get_relname_relid(new_queue->name, new_queue->schema);
 	insert_queue_row(relid, id, new_queue);
-	make_view_triggers(view, relid, id, new_queue);
+	queue_admin_run("ALTER VIEW %s ALTER COLUMN priority SET DEFAULT 1", view);
+	queue_admin_make_view_triggers(relid);
+	queue_admin_record_settings(relid);
 	queue_catalog_invalidate(relid);
 	queue_catalog_invalidate(new_queue->queue_table);
 	return relid;
-}
-
-/* Keep what queue.adopt() would need; no trigger, nothing to keep. */
-static void
-record_settings(Oid queue)
-{
-	if (OidIsValid(get_trigger_oid(queue, QUEUE_TRIGGER_ENQUEUE, true)))
-		set_trigger_comment(queue, queue_admin_settings_text(queue));
-}
-
-static void
-set_trigger_comment(Oid view, const char *settings)
-{
-	queue_admin_run("COMMENT ON TRIGGER " QUEUE_TRIGGER_ENQUEUE
-					" ON %s IS %s",
-					queue_name_qualified(view), quote_literal_cstr(settings));
 }
 
 /* -------------------------------------------------------------------------
@@ -548,7 +510,7 @@ queue_admin_alter_queue(Oid queue, const QueueSettings *settings)
 		refuse_exception_settings(queue_catalog_name(queue));
 	queue_admin_begin(&scope, desc->owner);
 	update_settings(queue, settings);
-	record_settings(queue);
+	queue_admin_record_settings(queue);
 	queue_catalog_invalidate(queue);
 	queue_admin_end(&scope);
 }
@@ -577,7 +539,7 @@ set_enabled(const QueueDesc *desc, bool enqueue, bool dequeue, bool enabled)
 								   " ELSE dequeue_enabled END"
 								   " WHERE view = $1",
 								   4, types, values, NULL);
-	record_settings(queue);
+	queue_admin_record_settings(queue);
 	queue_catalog_invalidate(queue);
 	queue_admin_end(&scope);
 }

@@ -12,12 +12,21 @@
 #include "nodes/pg_list.h"
 
 #include "admin.h"
+#include "catalog.h"
 
 /* names of our triggers */
 #define QUEUE_TRIGGER_ENQUEUE	"queue_enqueue"
 #define QUEUE_TRIGGER_REFUSE	"queue_refuse"
 #define QUEUE_TRIGGER_PUBLISHED	"queue_message_published"
 #define QUEUE_TRIGGER_WITHDRAWN	"queue_message_withdrawn"
+
+/*
+ * How the comment begins that queue_admin_record_settings() writes: the
+ * queue's id, and whether it is the default exception queue.
+ */
+#define QUEUE_SETTINGS_PATTERN	"^[{]\"queue_id\" : ([0-9]+), "
+#define QUEUE_SETTINGS_DEFAULT_PATTERN \
+	"^[{]\"queue_id\" : [0-9]+, \"default\" : true, "
 
 /* what is said of a new queue in one place */
 typedef struct NewQueue
@@ -34,8 +43,8 @@ typedef struct NewQueue
 /* Make the view and the row of a queue; the caller has begun a command. */
 extern Oid	queue_admin_make_queue(const NewQueue *new_queue);
 
-/* The settings of a queue as text, for queue.adopt(). */
-extern char *queue_admin_settings_text(Oid queue);
+/* Make those triggers of a queue's view that it does not have. */
+extern void queue_admin_make_view_triggers(Oid view);
 
 /* The schema of a new object, and the role that will own it. */
 extern Oid	queue_admin_creation_schema(const char *schema, Oid *owner);
@@ -54,7 +63,15 @@ extern Oid	queue_admin_check_table(Oid queue_table);
 /* Views that are queues of the table; the rows may be stale. */
 extern List *queue_admin_queues_of(Oid queue_table, bool with_default);
 
+/* Make those triggers of a queue table's leaves that they do not have. */
+extern void queue_admin_make_leaf_triggers(const QueueTable *table);
+
+/* admin_adopt.c */
+/* Note on a queue's view what queue.adopt() needs; called in a command. */
+extern void queue_admin_record_settings(Oid queue);
+
 /* admin_view.c */
+extern char *queue_admin_queues_source(const char *queue_table);
 extern void queue_admin_append_queue_view(StringInfo sql, const char *view,
 										  Oid queue_table, int32 id,
 										  bool is_exception);

@@ -16,6 +16,7 @@
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
+#include "commands/trigger.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
@@ -225,31 +226,60 @@ derived_relation(Oid schema, const char *base, const char *suffix)
 														schema));
 }
 
+/* ALWAYS, so that restores and replication are noticed as well. */
+static void
+make_leaf_trigger(const char *leaf, const char *trigger, const char *events)
+{
+	queue_admin_run("CREATE TRIGGER %s %s ON %s FOR EACH ROW"
+					" EXECUTE FUNCTION queue._message_published()",
+					trigger, events, leaf);
+	queue_admin_run("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", leaf, trigger);
+}
+
+static void
+make_missing_leaf_triggers(Oid leaf)
+{
+	char	   *name = queue_name_qualified(leaf);
+
+	if (!OidIsValid(get_trigger_oid(leaf, QUEUE_TRIGGER_PUBLISHED, true)))
+		make_leaf_trigger(name, QUEUE_TRIGGER_PUBLISHED,
+						  "AFTER INSERT OR UPDATE");
+	if (!OidIsValid(get_trigger_oid(leaf, QUEUE_TRIGGER_WITHDRAWN, true)))
+		make_leaf_trigger(name, QUEUE_TRIGGER_WITHDRAWN,
+						  "BEFORE UPDATE OR DELETE");
+}
+
+void
+queue_admin_make_leaf_triggers(const QueueTable *table)
+{
+	for (int segment = 0; segment < QUEUE_SEGMENTS; segment++)
+	{
+		if (OidIsValid(table->ready[segment].relid))
+			make_missing_leaf_triggers(table->ready[segment].relid);
+	}
+	if (OidIsValid(table->waiting.relid))
+		make_missing_leaf_triggers(table->waiting.relid);
+	if (OidIsValid(table->expired.relid))
+		make_missing_leaf_triggers(table->expired.relid);
+}
+
 /*
  * A leaf; with_trigger: readers must learn of rows that come into it by other
- * ways than our own functions (rule T1 in src/README.md).  ALWAYS, so that
- * restores and replication are noticed as well.
+ * ways than our own functions (rule T1 in src/README.md).
  */
 static void
 make_leaf(Oid schema, const char *base, const char *suffix,
 		  const char *parent, int value, bool with_trigger)
 {
-	char	   *leaf = derived_relation(schema, base, suffix);
+	char	   *name = queue_name_derive("", base, suffix, schema);
 
 	queue_admin_run("CREATE TABLE %s PARTITION OF %s FOR VALUES IN (%d)"
-					" USING heap", leaf, parent, value);
-	if (!with_trigger)
-		return;
-	queue_admin_run("CREATE TRIGGER " QUEUE_TRIGGER_PUBLISHED
-					" AFTER INSERT OR UPDATE ON %s FOR EACH ROW"
-					" EXECUTE FUNCTION queue._message_published()", leaf);
-	queue_admin_run("CREATE TRIGGER " QUEUE_TRIGGER_WITHDRAWN
-					" BEFORE UPDATE OR DELETE ON %s FOR EACH ROW"
-					" EXECUTE FUNCTION queue._message_published()", leaf);
-	queue_admin_run("ALTER TABLE %s ENABLE ALWAYS TRIGGER "
-					QUEUE_TRIGGER_PUBLISHED, leaf);
-	queue_admin_run("ALTER TABLE %s ENABLE ALWAYS TRIGGER "
-					QUEUE_TRIGGER_WITHDRAWN, leaf);
+					" USING heap",
+					quote_qualified_identifier(get_namespace_name(schema),
+											   name),
+					parent, value);
+	if (with_trigger)
+		make_missing_leaf_triggers(get_relname_relid(name, schema));
 }
 
 /* A ring of segments, with an index over all of them. */

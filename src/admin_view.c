@@ -6,6 +6,10 @@
  * They are built with search_path pinned to pg_catalog, so operators and
  * types need no schema.  m is the queue table in all of them.
  *
+ * The views are their owner's and outlive the extension: DROP EXTENSION ...
+ * CASCADE would take along whatever depends on a type, function or relation
+ * of its.  So nothing but the queue table and pg_catalog is named here.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -14,6 +18,18 @@
 
 #include "admin_internal.h"
 #include "name.h"
+
+/*
+ * When the message was enqueued, exact to the microsecond: the UUIDv7's 48
+ * bits of milliseconds, and the 12 bits of microseconds behind the version
+ * (see clock.c).
+ */
+#define ENQ_TIME \
+"(to_timestamp(0)" \
+" + ('x' || substr(m.msgid::text, 1, 8) || substr(m.msgid::text, 10, 4))" \
+"::bit(48)::int8 * interval '1 millisecond'" \
+" + ('x' || substr(m.msgid::text, 16, 3))" \
+"::bit(12)::int4 * interval '1 microsecond')"
 
 /* the columns of a queue's view; see docs/ for what they mean */
 static const char queue_columns[] =
@@ -24,19 +40,16 @@ static const char queue_columns[] =
 " m.properties,"
 " NULL::interval AS delay,"
 " m.due_at AS deliver_at,"
-" m.expires_at - coalesce(m.due_at, queue.enq_time(m.msgid)) AS expiration,"
+" m.expires_at - coalesce(m.due_at, " ENQ_TIME ") AS expiration,"
 " m.exception_queue,"
-" CASE WHEN m.sender_name IS NULL AND m.sender_address IS NULL"
-" AND m.sender_protocol IS NULL THEN NULL::queue.agent"
-" ELSE ROW(m.sender_name, m.sender_address,"
-" m.sender_protocol)::queue.agent END AS sender,"
+" m.sender_name AS sender,"
 " m.group_key,"
 " m.dedup_key,"
 " m.reply_to,"
 " m.routing_key,"
 " CASE m.state WHEN 0 THEN 'ready' WHEN 1 THEN 'waiting'"
 " WHEN 2 THEN 'processed' WHEN 3 THEN 'expired' END AS state,"
-" queue.enq_time(m.msgid) AS enq_time,"
+" " ENQ_TIME " AS enq_time,"
 " m.expires_at,"
 " m.retry_count,"
 " m.original_msgid,"
@@ -62,17 +75,58 @@ queue_admin_append_queue_view(StringInfo sql, const char *view,
 					 "IN (0::smallint, 1::smallint)");
 }
 
-/* A scalar subselect over the queue that a condition names. */
-static char *
-queue_lookup(const char *result, Oid queue_table, const char *condition)
+/*
+ * FROM and WHERE of a query for the queues of a table, an SQL expression of
+ * type regclass or oid: v is the view's row in pg_class, and c.description
+ * what queue_admin_record_settings() has noted on it.  Anybody may make a
+ * view over the table and write such a comment, so the owner matters.
+ */
+char *
+queue_admin_queues_source(const char *queue_table)
 {
-	return psprintf("(SELECT %s FROM queue.queue q"
-					" JOIN pg_catalog.pg_class c ON c.oid = q.view::oid"
-					" WHERE q.queue_table = %s::pg_catalog.regclass"
-					" AND %s)",
-					result,
-					quote_literal_cstr(queue_name_qualified(queue_table)),
-					condition);
+	return psprintf(" FROM pg_depend d"
+					" JOIN pg_rewrite r ON r.oid = d.objid"
+					" JOIN pg_class v ON v.oid = r.ev_class"
+					" JOIN pg_class t"
+					" ON t.oid = d.refobjid AND t.relowner = v.relowner"
+					" JOIN pg_description c ON c.objoid = v.oid"
+					" WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass"
+					" AND d.refclassid = 'pg_catalog.pg_class'::regclass"
+					" AND d.refobjid = %s"
+					" AND v.relkind = 'v'"
+					" AND c.classoid = 'pg_catalog.pg_class'::regclass"
+					" AND c.objsubid > 0"
+					" AND c.description ~ '" QUEUE_SETTINGS_PATTERN "'",
+					queue_table);
+}
+
+/*
+ * A queue's view, as oid, by its id: a look into a map that is made once for
+ * a query.
+ */
+static char *
+queue_by_id(const char *source, const char *id)
+{
+	return psprintf("((SELECT jsonb_object_agg("
+					"substring(c.description FROM '" QUEUE_SETTINGS_PATTERN "'),"
+					" v.oid)%s) ->> %s::text)::oid",
+					source, id);
+}
+
+static char *
+default_exception_queue(const char *source)
+{
+	return psprintf("(SELECT max(v.oid)%s AND c.description ~ '"
+					QUEUE_SETTINGS_DEFAULT_PATTERN "')",
+					source);
+}
+
+/* The owner of a relation, an expression of type oid. */
+static char *
+owner_of(const char *relation)
+{
+	return psprintf("(SELECT pg_get_userbyid(o.relowner)::text"
+					" FROM pg_class o WHERE o.oid = %s)", relation);
 }
 
 /*
@@ -88,24 +142,31 @@ void
 queue_admin_append_table_columns(StringInfo sql, Oid queue_table,
 								 bool raw_names)
 {
-	char	   *current = queue_lookup("q.view", queue_table,
-									   "q.id = m.queue_id");
-	char	   *original = queue_lookup("q.view", queue_table,
-										"q.id = m.original_queue_id");
-	char	   *exception = queue_lookup("q.view", queue_table,
-										 "q.is_default_exception");
-	const char *owner_name = "pg_catalog.pg_get_userbyid(c.relowner)::text";
+	char	   *source;
+	char	   *current;
+	char	   *original;
+	char	   *exception;
+
+	source = psprintf("%s::regclass",
+					  quote_literal_cstr(queue_name_qualified(queue_table)));
+	source = queue_admin_queues_source(source);
+	current = queue_by_id(source, "m.queue_id");
+	original = queue_by_id(source, "m.original_queue_id");
+	exception = default_exception_queue(source);
 
 	if (raw_names)
 		appendStringInfo(sql,
-						 "%s AS _queue,"
-						 " CASE WHEN m.state = 3 THEN %s END AS _original,"
-						 " CASE WHEN m.state <> 3 THEN %s END AS _default,"
+						 "%s::regclass AS _queue,"
+						 " CASE WHEN m.state = 3 THEN %s::regclass END"
+						 " AS _original,"
+						 " CASE WHEN m.state <> 3 THEN %s::regclass END"
+						 " AS _default,"
 						 " CASE WHEN m.state <> 3 THEN m.exception_queue END"
 						 " AS _exception, ",
 						 current, original, exception);
 	else
-		appendStringInfo(sql, "%s::text AS queue, ", current);
+		appendStringInfo(sql, "%s::regclass::text AS queue, ",
+						 current);
 	appendStringInfoString(sql,
 						   "m.msgid AS msg_id,"
 						   " m.correlation AS corr_id,"
@@ -115,10 +176,10 @@ queue_admin_append_table_columns(StringInfo sql, Oid queue_table,
 						   " AS msg_state,"
 						   " m.due_at AS delay,"
 						   " m.due_at AS delay_timestamp,"
-						   " m.expires_at - coalesce(m.due_at,"
-						   " queue.enq_time(m.msgid)) AS expiration,"
-						   " queue.enq_time(m.msgid) AS enq_time,"
-						   " queue.enq_time(m.msgid) AS enq_timestamp,"
+						   " m.expires_at - coalesce(m.due_at, " ENQ_TIME ")"
+						   " AS expiration,"
+						   " " ENQ_TIME " AS enq_time,"
+						   " " ENQ_TIME " AS enq_timestamp,"
 						   " m.enq_user AS enq_user_id,"
 						   " m.enq_xid::text AS enq_txn_id,"
 						   " m.deq_time,"
@@ -129,22 +190,19 @@ queue_admin_append_table_columns(StringInfo sql, Oid queue_table,
 	appendStringInfo(sql,
 					 " CASE WHEN m.state <> 3 THEN"
 					 " CASE WHEN m.exception_queue IS NULL THEN %s"
-					 " ELSE (SELECT pg_catalog.pg_get_userbyid(c.relowner)::text"
-					 " FROM pg_catalog.pg_class c WHERE c.oid ="
-					 " pg_catalog.to_regclass(m.exception_queue)::oid)"
-					 " END END AS exception_queue_owner,",
-					 queue_lookup(owner_name, queue_table,
-								  "q.is_default_exception"));
+					 " ELSE %s END END AS exception_queue_owner,",
+					 owner_of(exception),
+					 owner_of("to_regclass(m.exception_queue)::oid"));
 	if (!raw_names)
 		appendStringInfo(sql,
 						 " CASE WHEN m.state <> 3 THEN"
-						 " coalesce(m.exception_queue, %s::text) END"
-						 " AS exception_queue,",
+						 " coalesce(m.exception_queue, %s::regclass::text)"
+						 " END AS exception_queue,",
 						 exception);
 	appendStringInfoString(sql, " m.payload AS user_data, m.original_msgid,");
 	if (!raw_names)
 		appendStringInfo(sql,
-						 " CASE WHEN m.state = 3 THEN %s::text END"
+						 " CASE WHEN m.state = 3 THEN %s::regclass::text END"
 						 " AS original_queue_name,",
 						 original);
 	appendStringInfo(sql,
@@ -155,8 +213,7 @@ queue_admin_append_table_columns(StringInfo sql, Oid queue_table,
 					 " m.sender_address,"
 					 " m.sender_protocol,"
 					 " m.properties",
-					 queue_lookup(owner_name, queue_table,
-								  "q.id = m.original_queue_id"));
+					 owner_of(original));
 }
 
 /* What raw_names has left out; m is the rows from there. */

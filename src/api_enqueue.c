@@ -98,7 +98,6 @@ typedef struct OptionColumns
 {
 	AttrNumber	attnum[NUM_ENQUEUE_ARGS];
 	bool		short_priority; /* int4 */
-	bool		sender_is_agent;
 } OptionColumns;
 
 /* Columns of a view that the engine fills. */
@@ -187,8 +186,6 @@ static void check_trigger(FunctionCallInfo fcinfo);
 static ViewColumns *view_columns(FunctionCallInfo fcinfo, Relation view);
 static void refuse_filled(Relation view, const ViewColumns *columns,
 						  const bool *nulls);
-static void decode_agent(const NullableDatum *sender,
-						 QueueEnqueueOptions *options);
 static void fill_row(const ViewColumns *columns, const QueueMessage *message,
 					 Datum *values, bool *nulls);
 static void fill_column(AttrNumber attnum, Datum value, bool isnull,
@@ -597,11 +594,6 @@ option_type_matches(EnqueueArg arg, Oid type, OptionColumns *columns)
 		columns->short_priority = true;
 		return true;
 	}
-	if (arg == ARG_SENDER && type == queue_catalog_type("agent"))
-	{
-		columns->sender_is_agent = true;
-		return true;
-	}
 	if (arg == ARG_RECIPIENTS)
 		return type == get_array_type(queue_catalog_type("agent"));
 	return type == enqueue_args[arg].type;
@@ -645,7 +637,6 @@ queue_internal_view_insert(PG_FUNCTION_ARGS)
 	QueueEnqueueOptions options;
 	QueueMessage message;
 	NullableDatum args[NUM_ENQUEUE_ARGS];
-	NullableDatum sender;
 	Datum	   *values;
 	bool	   *nulls;
 	bool		payload_null;
@@ -664,12 +655,7 @@ queue_internal_view_insert(PG_FUNCTION_ARGS)
 
 	queue_enqueue_options_init(&options);
 	fetch_options(&columns->options, values, nulls, args);
-	sender = args[ARG_SENDER];
-	if (columns->options.sender_is_agent)
-		args[ARG_SENDER].isnull = true;
 	decode_options(args, &options);
-	if (columns->options.sender_is_agent && !sender.isnull)
-		decode_agent(&sender, &options);
 
 	payload_null = nulls[columns->payload - 1];
 	queue_enqueue_one(queue, values[columns->payload - 1], payload_null,
@@ -745,22 +731,6 @@ refuse_filled(Relation view, const ViewColumns *columns, const bool *nulls)
 							queue_catalog_name(RelationGetRelid(view))),
 					 errhint("Leave the column out; it is given by the queue.")));
 	}
-}
-
-static void
-decode_agent(const NullableDatum *sender, QueueEnqueueOptions *options)
-{
-	HeapTupleHeader agent = DatumGetHeapTupleHeader(sender->value);
-	NullableDatum field;
-
-	field.value = GetAttributeByName(agent, "name", &field.isnull);
-	options->sender_name = decode_string(&field);
-	field.value = GetAttributeByName(agent, "address", &field.isnull);
-	options->sender_address = decode_string(&field);
-	field.value = GetAttributeByName(agent, "protocol", &field.isnull);
-	options->has_sender_protocol = !field.isnull;
-	if (!field.isnull)
-		options->sender_protocol = DatumGetInt32(field.value);
 }
 
 /* The row as a SELECT from the view will show it. */

@@ -3,7 +3,7 @@
  * queues' views.  They are not meant to be called otherwise.
  */
 
-/* INSERT and COPY into a queue's view; the arguments are for queue.adopt(). */
+/* INSERT and COPY into a queue's view. */
 CREATE FUNCTION queue._view_insert()
 RETURNS pg_catalog.trigger
 LANGUAGE C VOLATILE PARALLEL UNSAFE

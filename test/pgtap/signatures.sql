@@ -110,7 +110,7 @@ SELECT is((SELECT array_agg(attname::text || ' ' || format_type(atttypid, atttyp
 		FROM pg_attribute WHERE attrelid = 'contract_q'::regclass AND attnum > 0 AND NOT attisdropped),
 	ARRAY['msgid uuid', 'payload jsonb', 'priority integer', 'correlation text', 'properties jsonb',
 		'delay interval', 'deliver_at timestamp with time zone', 'expiration interval',
-		'exception_queue text', 'sender queue.agent', 'group_key text', 'dedup_key text',
+		'exception_queue text', 'sender text', 'group_key text', 'dedup_key text',
 		'reply_to text', 'routing_key text', 'state text', 'enq_time timestamp with time zone',
 		'expires_at timestamp with time zone', 'retry_count integer', 'original_msgid uuid',
 		'group_id uuid', 'step integer'], 'columns of a queue''s view');

@@ -17,7 +17,7 @@ INSERT INTO v (payload, priority, correlation, properties) VALUES ('2', 5, 'c', 
 INSERT INTO v (payload) SELECT to_jsonb(n) FROM generate_series(4, 6) n;
 INSERT INTO v DEFAULT VALUES;
 INSERT INTO v (payload, delay, expiration, exception_queue, sender, group_key, reply_to, routing_key)
-VALUES ('7', '1 day', '2 days', '"aq$_v_qt_e"', ROW('me', NULL, NULL), 'g', 'r', 'k')
+VALUES ('7', '1 day', '2 days', '"aq$_v_qt_e"', 'me', 'g', 'r', 'k')
 RETURNING msgid IS NOT NULL AS msgid, payload, state, deliver_at - enq_time BETWEEN '23:59'::interval AND '24:01' AS in_a_day, expiration, exception_queue, sender, group_key, reply_to, routing_key, retry_count;
 INSERT INTO v (payload) VALUES ('8') RETURNING payload, priority, state, msgid IS NOT NULL AS msgid;
 INSERT INTO v (payload) VALUES ('9') ON CONFLICT DO NOTHING;

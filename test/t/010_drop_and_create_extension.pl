@@ -9,10 +9,6 @@ use PostgreSQL::Test::Utils;
 use QueueTest;
 use Test::More;
 
-plan skip_all => 'known defect: DROP EXTENSION CASCADE takes the views along'
-  unless $ENV{QUEUE_SOAK};
-
-
 my $node = new_queue_node('contract');
 
 sub sql { return $node->safe_psql('postgres', shift); }
