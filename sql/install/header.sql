@@ -3,6 +3,14 @@
 SET LOCAL search_path TO pg_catalog, pg_temp;
 
 /*
+ * The schema is the extension's, and one that is there already is refused:
+ * whoever made it could have put anything into it.  (If the control file
+ * named it, it would not be a member, and dumps would make it by themselves.)
+ */
+CREATE SCHEMA queue;
+COMMENT ON SCHEMA queue IS 'message queues';
+
+/*
  * Nothing works unless the library was loaded when the server started: say so
  * now rather than at the first call.
  */
