@@ -478,8 +478,12 @@ take_candidate(Dequeue *dequeue, QueueTrackLook *track)
 		queue_xact_mark_own_taken(dequeue->look.local, candidate->lane,
 								  track->store.track, &candidate->key);
 	if (kind == QUEUE_TOUCH_TAKEN)
+	{
+		if (deliver)
+			queue_look_reread_attempts(&dequeue->look, candidate);
 		move_message(dequeue, candidate);
-	if (deliver)
+	}
+	if (candidate->verdict == QUEUE_VERDICT_DELIVER)
 		deliver_message(dequeue, track);
 	return TM_Ok;
 }
@@ -597,7 +601,7 @@ take_from_leaf(Dequeue *dequeue, const QueueLeaf *leaf, int track_number,
 			continue;
 		if (!look->changes)
 			deliver_message(dequeue, &track);
-		else
+		else if (queue_look_is_settled(look, &track))
 			(void) take_candidate(dequeue, &track);
 		done = true;
 	}
@@ -638,11 +642,13 @@ take_by_msgid(Dequeue *dequeue)
 	QueueLook  *look = &dequeue->look;
 	bool		done = false;
 
-	look->num_registered = 0;
 	look->now = queue_clock_now();
 	look->ignore_due = true;
 	if (look->changes)
+	{
 		queue_xact_register(look->local);
+		queue_look_refresh(look);
+	}
 	if (queue->is_exception)
 	{
 		if (!QUEUE_SORT_HAS_ORDER_AT(table->sort))

@@ -42,10 +42,11 @@
 
 /*
  * A barrier is raised ahead to this long before now where the queue is deep
- * (rule D8), and that of waiting messages to this long after now, so that
+ * (rule D8), nearer when a look has reached it, and that of waiting messages to this long after now, so that
  * they need not be looked for at each call.
  */
 #define READY_BARRIER_LAG	(1 * USECS_PER_SEC)
+#define REACHED_BARRIER_LAG	(10 * INT64CONST(1000))
 #define DUE_BARRIER_LEAD	(20 * INT64CONST(1000))
 
 /* a scan first looks this many messages ahead */
@@ -217,24 +218,33 @@ lower_start(QueueTrackLook *track, int32 lane, int number,
 	}
 }
 
+/* The lowest ordering key that a message of this time can have. */
+static void
+set_key_of_time(QueueKey *key, QueueSort sort, TimestampTz at)
+{
+	memset(key, 0, sizeof(*key));
+	if (QUEUE_SORT_HAS_ORDER_AT(sort))
+		key->major = at;
+	else
+		queue_clock_lowest_msgid(&key->msgid, at);
+}
+
 /* Rule D8: raise a barrier ahead, so that one look does. */
 static void
 raise_barrier_ahead(QueueLook *look, QueueTrack *track, int number)
 {
-	QueueSort	sort = look->queue->table->sort;
 	QueueKey	ahead;
 
-	memset(&ahead, 0, sizeof(ahead));
 	if (number == QUEUE_TRACK_DUE)
 	{
-		ahead.major = look->now + DUE_BARRIER_LEAD;
 		if (track->barrier.major > look->now)
 			return;
+		memset(&ahead, 0, sizeof(ahead));
+		ahead.major = look->now + DUE_BARRIER_LEAD;
 	}
-	else if (QUEUE_SORT_HAS_ORDER_AT(sort))
-		ahead.major = look->now - READY_BARRIER_LAG;
 	else
-		queue_clock_lowest_msgid(&ahead.msgid, look->now - READY_BARRIER_LAG);
+		set_key_of_time(&ahead, look->queue->table->sort,
+						look->now - READY_BARRIER_LAG);
 	if (queue_key_cmp(&track->barrier, &ahead) < 0)
 		track->barrier = ahead;
 }
@@ -290,6 +300,24 @@ copy_registry(QueueLook *look, QueueHead *head)
 	look->num_registered = head->num_registered;
 	memcpy(look->registered, head->registered,
 		   head->num_registered * sizeof(QueueRegistered));
+}
+
+/* The registry as it is now. */
+void
+queue_look_refresh(QueueLook *look)
+{
+	QueueHead  *head;
+
+	if (look->registered == NULL)
+		look->registered = MemoryContextAlloc(look->memory,
+											  queue_shmem->max_backends *
+											  sizeof(QueueRegistered));
+	look->num_registered = 0;
+	head = look->local == NULL ? NULL : queue_head_lock(&look->local->ref);
+	if (head == NULL)
+		return;
+	copy_registry(look, head);
+	queue_head_unlock(head);
 }
 
 /* One pass over everything, in index order: no head. */
@@ -527,6 +555,53 @@ deleter_is_registered(QueueLook *look, HeapTupleHeader tuple)
 	}
 	return !TransactionIdIsCurrentTransactionId(xid) &&
 		queue_registered_has(look->registered, look->num_registered, xid);
+}
+
+/*
+ * Is what we saw of a candidate true beside the registry as copied after that
+ * look?  Its inserter may have entered since the last copy (D2).  A deleter may
+ * have come and aborted: either it is still in the registry, or it has
+ * recorded its failed attempt, which then differs from what we read.
+ */
+static bool
+candidate_is_settled(QueueLook *look, QueueTrackLook *track)
+{
+	QueueCandidate *candidate = &track->candidate;
+	HeapTupleHeader tuple = ((BufferHeapTupleTableSlot *) track->slot)->base.tuple->t_data;
+	int32		attempts = candidate->attempts;
+
+	if (!candidate->own &&
+		queue_registered_find(look->registered, look->num_registered,
+							  candidate->xmin) != QUEUE_REGISTERED_NO)
+		return false;
+	if (deleter_is_registered(look, tuple))
+		return false;
+	if (look->queue->is_exception)
+		return true;
+	(void) is_held_back(look, candidate);
+	return candidate->attempts == attempts;
+}
+
+/*
+ * Between our last look and the delete others may have taken the row and
+ * given it back.
+ */
+void
+queue_look_reread_attempts(QueueLook *look, QueueCandidate *candidate)
+{
+	if (look->queue->is_exception)
+		return;
+	(void) is_held_back(look, candidate);
+	if (look->queue->max_retries >= 0 &&
+		candidate->attempts > look->queue->max_retries)
+		candidate->verdict = QUEUE_VERDICT_EXHAUST;
+}
+
+bool
+queue_look_is_settled(QueueLook *look, QueueTrackLook *track)
+{
+	queue_look_refresh(look);
+	return candidate_is_settled(look, track);
 }
 
 /* A waiting row ends the scan if it is not due. */
@@ -986,8 +1061,16 @@ raise_barriers(QueueLook *look, QueueHead *head, int32 priority, int number,
 	QueueLane  *lane = queue_head_lane(head, priority, false);
 	bool		any = false;
 	QueueKey	above;
+	QueueKey	ahead;
 
+	/* as far as most who have a key have ended: the next call need not (D8) */
 	queue_key_set_succ(&above, x);
+	if (number != QUEUE_TRACK_DUE)
+	{
+		set_key_of_time(&ahead, look->queue->table->sort,
+						look->now - REACHED_BARRIER_LAG);
+		above = *queue_key_higher(&above, &ahead);
+	}
 	for (int i = 0; i < look->num_lanes; i++)
 	{
 		if (look->lanes[i].priority != priority)
@@ -1142,10 +1225,7 @@ accept(QueueLook *look, QueueTrackLook *best, QueueHeadKey *hand)
 	if (has_hand)
 		return QUEUE_ACCEPT_HAND;
 
-	/* the inserter may have entered after we looked (D2) */
-	if (!best->candidate.own &&
-		queue_registered_find(look->registered, look->num_registered,
-							  best->candidate.xmin) != QUEUE_REGISTERED_NO)
+	if (!candidate_is_settled(look, best))
 	{
 		queue_look_retry(look, best);
 		return QUEUE_ACCEPT_AGAIN;
@@ -1165,12 +1245,17 @@ queue_look_next(QueueLook *look, QueueTrackLook **track, QueueHeadKey *hand)
 			begin_look(look);
 		*track = find_best(look);
 		DEBUG_POINT("after_scan");
-		if (!look->changes || !look->has_head)
+		if (*track == NULL && !look->has_head)
+			return QUEUE_ACCEPT_NOTHING;
+		if (!look->changes)
+			return QUEUE_ACCEPT_CANDIDATE;
+		if (!look->has_head)
 		{
-			if (*track != NULL && look->changes)
-				queue_xact_register(look->local);
-			return *track != NULL ? QUEUE_ACCEPT_CANDIDATE :
-				QUEUE_ACCEPT_NOTHING;
+			queue_xact_register(look->local);
+			if (queue_look_is_settled(look, *track))
+				return QUEUE_ACCEPT_CANDIDATE;
+			queue_look_retry(look, *track);
+			continue;
 		}
 		result = accept(look, *track, hand);
 		if (result != QUEUE_ACCEPT_AGAIN)
@@ -1209,7 +1294,10 @@ queue_look_at_hand(QueueLook *look, const QueueHeadKey *hand,
 		case QUEUE_VERDICT_DELIVER:
 		case QUEUE_VERDICT_EXPIRE:
 		case QUEUE_VERDICT_EXHAUST:
-			return true;
+			if (queue_look_is_settled(look, track))
+				return true;
+			queue_look_hand_back(look, hand);
+			break;
 		case QUEUE_VERDICT_PASS:
 			queue_look_hand_taken(look, hand);
 			break;

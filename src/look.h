@@ -154,6 +154,14 @@ extern QueueRowLock queue_look_row_lock(TupleTableSlot *slot);
 
 extern QueueVerdict queue_look_judge(QueueLook *look, QueueTrackLook *track);
 
+/* The registry as it is now; and whether a candidate is still what it was. */
+extern void queue_look_refresh(QueueLook *look);
+extern bool queue_look_is_settled(QueueLook *look, QueueTrackLook *track);
+
+/* The row is ours: read its failed attempts again.  May change the verdict. */
+extern void queue_look_reread_attempts(QueueLook *look,
+									   QueueCandidate *candidate);
+
 /* Move the floors and end the look. */
 extern void queue_look_end(QueueLook *look);
 extern void queue_look_close_track(QueueTrackLook *track);
