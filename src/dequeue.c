@@ -728,7 +728,6 @@ init_dequeue(Dequeue *dequeue, const QueueDequeueOptions *options)
 		options->mode == QUEUE_MODE_LOCKED;
 	look->wanted = look->conditional ? is_wanted : NULL;
 	look->context = dequeue;
-	look->local = NULL;
 	if (!RecoveryInProgress())
 	{
 		QueueHeadId id;

@@ -56,13 +56,7 @@
 void
 queue_look_init(QueueLook *look)
 {
-	look->active = false;
-	look->has_head = false;
-	look->lanes = NULL;
-	look->registered = NULL;
-	look->num_lanes = 0;
-	look->num_skipped = 0;
-	look->ignore_due = false;
+	memset(look, 0, sizeof(*look));
 	look->memory = CurrentMemoryContext;
 	InitDirtySnapshot(look->dirty);
 }
