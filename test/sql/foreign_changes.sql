@@ -91,7 +91,7 @@ VACUUM FULL f_qt;
 SELECT payload FROM queue.dequeue('f');
 REINDEX TABLE f_qt;
 SELECT payload FROM queue.dequeue('f');
-ALTER TABLE f_qt SET LOGGED;
+ALTER TABLE f_qt_ready_0 SET LOGGED;
 SELECT payload FROM queue.dequeue('f');
 VACUUM f_qt;
 SELECT payload FROM queue.dequeue('f', max_messages => 10);

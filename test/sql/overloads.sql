@@ -96,7 +96,6 @@ END $$;
 -- queue by name as it would be written in SQL
 CALL pg_temp.try($$SELECT queue.enqueue('O', '1')$$);
 CALL pg_temp.try($$SELECT queue.enqueue('"O"', '1')$$);
-CALL pg_temp.try($$SELECT queue.enqueue('nowhere.o', '1')$$);
 CALL pg_temp.try($$SELECT queue.enqueue('o', '1', no_such_argument => 1)$$);
 CALL pg_temp.try($$SELECT queue.enqueue(0::oid, '1')$$);
 CALL pg_temp.try($$SELECT queue.dequeue(1::oid)$$);
