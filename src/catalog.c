@@ -707,54 +707,6 @@ queue_catalog_find(Oid queue, bool missing_ok)
 	return &item->u.queue;
 }
 
-/* The view of the queue with this id, or InvalidOid. */
-static Oid
-read_queue_by_id(Oid queue_table, int32 id)
-{
-	Relation	catalog;
-	SysScanDesc scan;
-	ScanKeyData key[2];
-	HeapTuple	tuple;
-	Oid			view = InvalidOid;
-	bool		isnull;
-
-	catalog = try_relation_open(own.relations[OWN_QUEUE], AccessShareLock);
-	if (catalog == NULL)
-		return InvalidOid;
-	ScanKeyInit(&key[0], ANUM_QUEUE_QUEUE_TABLE, BTEqualStrategyNumber,
-				F_OIDEQ, ObjectIdGetDatum(queue_table));
-	ScanKeyInit(&key[1], ANUM_QUEUE_ID, BTEqualStrategyNumber, F_INT4EQ,
-				Int32GetDatum(id));
-	scan = systable_beginscan(catalog, own.relations[OWN_QUEUE_BY_ID], true,
-							  NULL, 2, key);
-	tuple = systable_getnext(scan);
-	if (HeapTupleIsValid(tuple))
-		view = DatumGetObjectId(heap_getattr(tuple, ANUM_QUEUE_VIEW,
-											 RelationGetDescr(catalog),
-											 &isnull));
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return view;
-}
-
-QueueDesc *
-queue_catalog_find_by_id(Oid queue_table, int32 id, bool missing_ok)
-{
-	Oid			view = InvalidOid;
-
-	if (find_own_objects(missing_ok))
-		view = read_queue_by_id(queue_table, id);
-	if (OidIsValid(view))
-		return queue_catalog_find(view, missing_ok);
-	if (!missing_ok)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("queue table \"%s\" has no queue with id %d",
-						queue_catalog_name(queue_table), id),
-				 errhint("If it was restored without its catalog rows, register it with queue.adopt().")));
-	return NULL;
-}
-
 /* The default exception queue of a queue table, or InvalidOid. */
 Oid
 queue_catalog_exception_queue(Oid queue_table)
@@ -1016,7 +968,6 @@ find_indexes(QueueLeaf *leaf, const QueueTable *table, Relation rel,
 	ListCell   *cell;
 
 	leaf->key_index = InvalidOid;
-	leaf->num_indexes = list_length(indexes);
 	foreach(cell, indexes)
 	{
 		Oid			index_id = lfirst_oid(cell);

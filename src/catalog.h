@@ -61,7 +61,6 @@ typedef struct QueueLeaf
 	Oid			relid;			/* InvalidOid: the leaf is missing */
 	Oid			key_index;		/* valid index by the leaf's ordering key, or
 								 * InvalidOid (restore under way) */
-	int			num_indexes;
 	bool		direct;			/* no index, trigger, constraint, column,
 								 * policy or access method beyond ours: the
 								 * access methods may be called directly */
@@ -113,8 +112,6 @@ typedef struct QueueDesc
  * counts as missing.
  */
 extern QueueDesc *queue_catalog_find(Oid queue, bool missing_ok);
-extern QueueDesc *queue_catalog_find_by_id(Oid queue_table, int32 id,
-										   bool missing_ok);
 extern QueueTable *queue_catalog_find_table(Oid queue_table, bool missing_ok);
 
 /* The queue table of which relid is a leaf, or InvalidOid. */

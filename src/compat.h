@@ -47,20 +47,12 @@
 	object_ownercheck(RelationRelationId, relid, role)
 #define queue_schema_aclcheck(schema, role, mode) \
 	object_aclcheck(NamespaceRelationId, schema, role, mode)
-#define queue_schema_ownercheck(schema, role) \
-	object_ownercheck(NamespaceRelationId, schema, role)
-#define queue_database_ownercheck(db, role) \
-	object_ownercheck(DatabaseRelationId, db, role)
 #define queue_relation_filenumber(rel) ((rel)->rd_locator.relNumber)
 #else
 #define queue_relation_ownercheck(relid, role) \
 	pg_class_ownercheck(relid, role)
 #define queue_schema_aclcheck(schema, role, mode) \
 	pg_namespace_aclcheck(schema, role, mode)
-#define queue_schema_ownercheck(schema, role) \
-	pg_namespace_ownercheck(schema, role)
-#define queue_database_ownercheck(db, role) \
-	pg_database_ownercheck(db, role)
 #define queue_relation_filenumber(rel) ((rel)->rd_node.relNode)
 #endif
 

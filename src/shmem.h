@@ -13,9 +13,6 @@
 
 #include "queue.h"
 
-struct QueueHead;
-struct QueueAttempts;
-
 /*
  * Which queue tables this server has looked at since it started: their clock
  * has been raised and their segments have been looked at.  When there is no

@@ -153,7 +153,6 @@ collapse_touches(QueueLocalHead *local)
 			kept++;
 			continue;
 		}
-		target->count += touch->count;
 		if (queue_key_cmp(&touch->key, &target->key) < 0)
 			target->key = touch->key;
 	}
@@ -205,7 +204,6 @@ queue_xact_touch(QueueLocalHead *local, QueueTouchKind kind, int32 lane,
 	touch->track = track;
 	touch->attempts = 0;
 	touch->retry_delay = 0;
-	touch->count = 1;
 	touch->key = *key;
 	if (kind == QUEUE_TOUCH_INSERTED || kind == QUEUE_TOUCH_LOCKED)
 		local->num_own++;

@@ -27,7 +27,7 @@ typedef struct QueueTouch
 	QueueTouchKind kind;
 	SubTransactionId subid;
 	SubTransactionId taken_by;	/* inserted: subtransaction that took it again */
-	bool		collapsed;		/* key is the lowest of count keys */
+	bool		collapsed;		/* key is the lowest of several */
 	bool		reserved;		/* taken: a place for a failed attempt */
 	bool		made;			/* taken: the delete was done */
 	bool		own;			/* taken: inserted by this transaction */
@@ -35,7 +35,6 @@ typedef struct QueueTouch
 	int32		track;
 	int32		attempts;		/* taken: failed attempts before this one */
 	int64		retry_delay;	/* taken: microseconds; -1 for ever */
-	int64		count;
 	QueueKey	key;
 } QueueTouch;
 
