@@ -24,6 +24,10 @@ OBJS = \
 	src/head.o \
 	src/xact.o \
 	src/attempts.o \
+	src/worker.o \
+	src/utility.o \
+	src/launcher.o \
+	src/monitor.o \
 	src/acl.o \
 	src/privilege.o \
 	src/payload.o \
@@ -40,7 +44,8 @@ OBJS = \
 	src/dequeue.o \
 	src/api_admin.o \
 	src/api_enqueue.o \
-	src/api_dequeue.o
+	src/api_dequeue.o \
+	src/api_monitor.o
 
 PGFILEDESC = "queue - transactional message queues"
 

@@ -48,12 +48,16 @@
 #define queue_schema_aclcheck(schema, role, mode) \
 	object_aclcheck(NamespaceRelationId, schema, role, mode)
 #define queue_relation_filenumber(rel) ((rel)->rd_locator.relNumber)
+#define queue_database_ownercheck(database, role) \
+	object_ownercheck(DatabaseRelationId, database, role)
 #else
 #define queue_relation_ownercheck(relid, role) \
 	pg_class_ownercheck(relid, role)
 #define queue_schema_aclcheck(schema, role, mode) \
 	pg_namespace_aclcheck(schema, role, mode)
 #define queue_relation_filenumber(rel) ((rel)->rd_node.relNode)
+#define queue_database_ownercheck(database, role) \
+	pg_database_ownercheck(database, role)
 #endif
 
 /* an index of the caller's process below MaxBackends */

@@ -20,13 +20,23 @@
 #define MIN_ATTEMPTS		100
 #define DEFAULT_ATTEMPTS	10000
 #define MAX_ATTEMPTS		10000000
+#define MIN_MONITORS		1
+#define DEFAULT_MONITORS	32
+#define MAX_MONITORS		4096
+#define MIN_NAPTIME_S		1
+#define DEFAULT_NAPTIME_S	60
+#define MAX_NAPTIME_S		86400
 
 int			queue_guc_max_heads = DEFAULT_HEADS;
 int			queue_guc_max_failed_attempts = DEFAULT_ATTEMPTS;
+int			queue_guc_max_monitors = DEFAULT_MONITORS;
+bool		queue_guc_monitor = true;
+int			queue_guc_monitor_naptime = DEFAULT_NAPTIME_S;
 bool		queue_guc_use_heads = true;
 int			queue_guc_returned_keys = QUEUE_MAX_RETURNED;
 char	   *queue_guc_debug_points = NULL;
 double		queue_guc_debug_clock_offset = 0;
+char	   *queue_guc_debug_job_error = NULL;
 
 void
 queue_guc_init(void)
@@ -39,6 +49,14 @@ queue_guc_init(void)
 							 0, -1e18, 1e18,
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE,
 							 NULL, NULL, NULL);
+
+	DefineCustomStringVariable("queue.debug_job_error",
+							   "Message with which a job of every monitor fails.",
+							   "For tests: empty: it does not fail.",
+							   &queue_guc_debug_job_error,
+							   "",
+							   PGC_SIGHUP, GUC_NOT_IN_SAMPLE,
+							   NULL, NULL, NULL);
 
 	DefineCustomStringVariable("queue.debug_points",
 							   "Named points at which this session stops.",
@@ -63,6 +81,30 @@ queue_guc_init(void)
 							&queue_guc_max_heads,
 							DEFAULT_HEADS, MIN_HEADS, MAX_HEADS,
 							PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("queue.max_monitors",
+							"Databases that can have a monitor.",
+							"Each running monitor also takes one of max_worker_processes.",
+							&queue_guc_max_monitors,
+							DEFAULT_MONITORS, MIN_MONITORS, MAX_MONITORS,
+							PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("queue.monitor",
+							 "Runs a monitor in each database that has the extension.",
+							 "Off: none runs; what monitors do in the background is not done.",
+							 &queue_guc_monitor,
+							 true,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("queue.monitor_naptime",
+							"Longest sleep of a monitor and of the launcher.",
+							"When nothing is due and nothing happens, each wakes up once in this time.",
+							&queue_guc_monitor_naptime,
+							DEFAULT_NAPTIME_S, MIN_NAPTIME_S, MAX_NAPTIME_S,
+							PGC_SIGHUP, GUC_UNIT_S,
 							NULL, NULL, NULL);
 
 #ifdef QUEUE_DEBUG

@@ -13,6 +13,11 @@
 /* postmaster */
 extern int	queue_guc_max_heads;
 extern int	queue_guc_max_failed_attempts;
+extern int	queue_guc_max_monitors;
+
+/* reload */
+extern bool queue_guc_monitor;
+extern int	queue_guc_monitor_naptime;
 
 /* session */
 extern bool queue_guc_use_heads;
@@ -21,6 +26,7 @@ extern bool queue_guc_use_heads;
 extern int	queue_guc_returned_keys;
 extern char *queue_guc_debug_points;
 extern double queue_guc_debug_clock_offset;
+extern char *queue_guc_debug_job_error;
 
 extern void queue_guc_init(void);
 

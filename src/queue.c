@@ -20,8 +20,11 @@
 #include "catalog.h"
 #include "guc.h"
 #include "head.h"
+#include "launcher.h"
 #include "message_store.h"
 #include "shmem.h"
+#include "utility.h"
+#include "worker.h"
 #include "xact.h"
 
 PG_MODULE_MAGIC;
@@ -48,12 +51,17 @@ _PG_init(void)
 	queue_catalog_init();
 	queue_xact_init();
 	queue_message_store_init();
+	queue_worker_init();
+	queue_utility_init();
+	queue_launcher_init();
 }
 
+/* Called when the extension is created: its database becomes known. */
 Datum
 queue_internal_require_preload(PG_FUNCTION_ARGS)
 {
 	queue_require_preload();
+	queue_worker_note_use(true);
 	PG_RETURN_VOID();
 }
 

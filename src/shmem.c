@@ -19,6 +19,7 @@
 #include "guc.h"
 #include "head.h"
 #include "shmem.h"
+#include "worker.h"
 
 QueueShmem *queue_shmem = NULL;
 
@@ -47,6 +48,7 @@ request_memory(void)
 	RequestAddinShmemSpace(queue_head_shmem_size(queue_guc_max_heads,
 												 MaxBackends));
 	RequestAddinShmemSpace(queue_attempts_shmem_size(queue_guc_max_failed_attempts));
+	RequestAddinShmemSpace(queue_worker_shmem_size(queue_guc_max_monitors));
 }
 
 static void
@@ -73,6 +75,8 @@ start_memory(void)
 						  queue_shmem->lock_tranche);
 	queue_attempts_shmem_init(queue_guc_max_failed_attempts,
 							  queue_shmem->lock_tranche);
+	queue_worker_shmem_init(queue_guc_max_monitors,
+							queue_shmem->lock_tranche);
 	LWLockRelease(AddinShmemInitLock);
 
 	LWLockRegisterTranche(queue_shmem->lock_tranche, "queue");
@@ -82,7 +86,10 @@ void
 queue_require_preload(void)
 {
 	if (likely(queue_shmem != NULL))
+	{
+		queue_worker_note_use(false);
 		return;
+	}
 
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

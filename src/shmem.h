@@ -55,7 +55,8 @@ extern void queue_shmem_init(void);
 
 /*
  * ERROR 55000, naming the line for postgresql.conf, unless the library was in
- * shared_preload_libraries.  Every function called from SQL begins with it.
+ * shared_preload_libraries.  Every function called from SQL begins with it; so
+ * this is also where a session's first use of the extension is noticed.
  */
 extern void queue_require_preload(void);
 

@@ -41,3 +41,43 @@ FROM queue.queue AS q
 	JOIN queue.queue_table AS t ON t.relation = q.queue_table
 	JOIN pg_catalog.pg_class AS c ON c.oid = q.view::pg_catalog.oid;
 COMMENT ON VIEW queue.queues IS 'queues and their settings; NULL is for ever';
+
+/* Workers, from shared memory.  Error texts: for pg_read_all_stats only. */
+CREATE FUNCTION queue._workers(
+	OUT kind				pg_catalog.text,
+	OUT database			pg_catalog.oid,
+	OUT pid					pg_catalog.int4,
+	OUT state				pg_catalog.text,
+	OUT started_at			pg_catalog.timestamptz,
+	OUT starts				pg_catalog.int8,
+	OUT last_run			pg_catalog.timestamptz,
+	OUT next_run			pg_catalog.timestamptz,
+	OUT runs				pg_catalog.int8,
+	OUT errors				pg_catalog.int8,
+	OUT last_error			pg_catalog.text,
+	OUT last_error_sqlstate	pg_catalog.text,
+	OUT last_error_job		pg_catalog.text,
+	OUT last_error_at		pg_catalog.timestamptz)
+RETURNS SETOF pg_catalog.record
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'queue_internal_workers';
+
+CREATE VIEW queue.workers AS
+SELECT
+	w.pid,
+	w.kind,
+	d.datname AS database,
+	w.state,
+	w.started_at,
+	w.starts,
+	w.last_run,
+	w.next_run,
+	w.runs,
+	w.errors,
+	w.last_error,
+	w.last_error_sqlstate,
+	w.last_error_job,
+	w.last_error_at
+FROM queue._workers() AS w
+	LEFT JOIN pg_catalog.pg_database AS d ON d.oid = w.database;
+COMMENT ON VIEW queue.workers IS 'the launcher and the monitors of all databases, and how they fare';

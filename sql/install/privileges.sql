@@ -15,7 +15,8 @@ GRANT SELECT ON
 	queue.queue,
 	queue.system_privilege,
 	queue.queue_tables,
-	queue.queues
+	queue.queues,
+	queue.workers
 TO PUBLIC;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA queue FROM PUBLIC;
@@ -24,6 +25,7 @@ GRANT EXECUTE ON FUNCTION
 	queue._new_msgid,
 	queue._view_insert,
 	queue._view_refuse,
+	queue._workers,
 	queue.adopt,
 	queue.alter_queue,
 	queue.alter_queue_table,
