@@ -66,9 +66,7 @@ fail_on_demand(void)
 	if (queue_guc_debug_job_error[0] != '\0')
 	{
 		StartTransactionCommand();
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg_internal("%s", queue_guc_debug_job_error)));
+		elog(ERROR, "%s", queue_guc_debug_job_error);
 	}
 	return DT_NOEND;
 }

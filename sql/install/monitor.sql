@@ -59,7 +59,7 @@ CREATE FUNCTION queue._workers(
 	OUT last_error_job		pg_catalog.text,
 	OUT last_error_at		pg_catalog.timestamptz)
 RETURNS SETOF pg_catalog.record
-LANGUAGE C VOLATILE STRICT PARALLEL SAFE
+LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'queue_internal_workers';
 
 CREATE VIEW queue.workers AS

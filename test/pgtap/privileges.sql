@@ -219,8 +219,8 @@ SELECT is_empty($$
 	SELECT p.oid::regprocedure
 	FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
 	WHERE p.pronamespace = 'queue'::regnamespace AND a.grantee = 0 AND p.proname LIKE '\_%'
-	  AND p.proname NOT IN ('_message_published', '_new_msgid', '_view_insert', '_view_refuse')
-	$$, 'PUBLIC executes no internal function but those of users'' own objects');
+	  AND p.proname NOT IN ('_message_published', '_new_msgid', '_view_insert', '_view_refuse', '_workers')
+	$$, 'PUBLIC executes no internal function but those of users'' own objects and of views');
 SELECT is_empty($$
 	SELECT c.oid::regclass, a.privilege_type
 	FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
@@ -236,6 +236,8 @@ SELECT is((SELECT has_schema_privilege('p_nobody', 'queue', 'CREATE')), false,
 	'nobody adds to the schema');
 SELECT is(pg_temp.as_role('p_nobody', 'SELECT count(*) FROM queue.queues, queue.queue_tables, queue.queue, queue.queue_table'),
 	'00000', 'everybody reads the catalog: dumps need it');
+SELECT is(pg_temp.as_role('p_nobody', 'SELECT count(*) FROM queue.workers'), '00000',
+	'everybody sees the workers');
 
 -- triggers and views hung up elsewhere get nowhere
 SELECT is(pg_temp.as_role('p_nobody', $$

@@ -133,6 +133,7 @@ INSERT INTO call (statement) VALUES
 ($$SELECT queue.purge_queue_table('own.t_qt')$$),
 ($$SELECT count(*) FROM queue.queues$$),
 ($$SELECT count(*) FROM queue.queue_tables$$),
+($$SELECT count(*) FROM queue.workers$$),
 ($$SELECT queue.enq_time('019999a0-0000-7000-8000-000000000000'::pg_catalog.uuid)$$),
 ($$SELECT queue.adopt('own.t_qt')$$),
 ($$SELECT queue.stop_queue('own.t')$$),

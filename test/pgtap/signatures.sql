@@ -103,6 +103,9 @@ SELECT is((SELECT array_agg(attname::text ORDER BY attnum) FROM pg_attribute
 	'queue.message_properties has a field for each argument of enqueue from priority on');
 SELECT has_view('queue', 'queues', 'view queues');
 SELECT has_view('queue', 'queue_tables', 'view queue_tables');
+SELECT columns_are('queue', 'workers', ARRAY['pid', 'kind', 'database', 'state', 'started_at', 'starts',
+	'last_run', 'next_run', 'runs', 'errors', 'last_error', 'last_error_sqlstate', 'last_error_job',
+	'last_error_at']);
 
 -- what create_queue makes
 SELECT queue.create_queue('contract_q');
