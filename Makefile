@@ -22,6 +22,7 @@ OBJS = \
 	src/catalog.o \
 	src/shmem.o \
 	src/head.o \
+	src/ring.o \
 	src/xact.o \
 	src/attempts.o \
 	src/worker.o \
@@ -40,6 +41,7 @@ OBJS = \
 	src/admin_view.o \
 	src/admin_adopt.o \
 	src/admin.o \
+	src/rotation.o \
 	src/enqueue.o \
 	src/dequeue.o \
 	src/api_admin.o \
@@ -117,6 +119,10 @@ ISOLATION = \
 	repeatable_read \
 	retry_visible \
 	returned_overflow \
+	rotate_insert \
+	rotate_open \
+	rotate_snapshot \
+	rotate_straggler \
 	row_lock \
 	savepoint_rollback \
 	stop_queue_wait \

@@ -18,6 +18,7 @@ typedef struct QueueTableSpec
 	bool		multiple_consumers;
 	const char *message_grouping;	/* NULL: none */
 	const char *comment;		/* or NULL */
+	const char *rotation;		/* NULL: safe */
 } QueueTableSpec;
 
 /* Settings of a queue; those without their flag stay as they are. */
@@ -35,7 +36,8 @@ typedef struct QueueSettings
 
 extern Oid	queue_admin_create_table(const char *queue_table,
 									 const QueueTableSpec *spec);
-extern void queue_admin_alter_table(Oid queue_table, const char *comment);
+extern void queue_admin_alter_table(Oid queue_table, const char *comment,
+									const char *rotation);
 extern void queue_admin_drop_table(Oid queue_table, bool force);
 extern int64 queue_admin_purge_table(Oid queue_table, const char *condition);
 

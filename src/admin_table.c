@@ -167,6 +167,23 @@ check_message_grouping(const char *message_grouping)
 			 errhint("Allowed are none and transactional.")));
 }
 
+/* As it stands in the catalog; NULL gives the default. */
+static const char *
+parse_rotation(const char *rotation)
+{
+	char	   *word;
+
+	if (rotation == NULL)
+		return "safe";
+	word = normalize_word(rotation);
+	if (strcmp(word, "safe") != 0 && strcmp(word, "eager") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid rotation \"%s\"", rotation),
+				 errhint("Allowed are safe and eager.")));
+	return word;
+}
+
 /* Any base, domain, enum, range, array or composite type may be a payload. */
 static void
 check_payload_type(Oid type)
@@ -205,6 +222,7 @@ queue_admin_check_spec(const QueueTableSpec *spec)
 {
 	(void) find_sort_list(spec->sort_list);
 	check_message_grouping(spec->message_grouping);
+	(void) parse_rotation(spec->rotation);
 	if (spec->multiple_consumers)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -265,19 +283,22 @@ queue_admin_make_leaf_triggers(const QueueTable *table)
 
 /*
  * A leaf; with_trigger: readers must learn of rows that come into it by other
- * ways than our own functions (rule T1 in src/README.md).
+ * ways than our own functions (rule T1 in src/README.md); rotated: its space
+ * comes back by truncation, so autovacuum would only stand in the way.
  */
 static void
 make_leaf(Oid schema, const char *base, const char *suffix,
-		  const char *parent, int value, bool with_trigger)
+		  const char *parent, int value, bool with_trigger, bool rotated)
 {
 	char	   *name = queue_name_derive("", base, suffix, schema);
 
 	queue_admin_run("CREATE TABLE %s PARTITION OF %s FOR VALUES IN (%d)"
-					" USING heap",
+					" USING heap%s",
 					quote_qualified_identifier(get_namespace_name(schema),
 											   name),
-					parent, value);
+					parent, value,
+					rotated ? " WITH (autovacuum_enabled = off,"
+					" toast.autovacuum_enabled = off)" : "");
 	if (with_trigger)
 		make_missing_leaf_triggers(get_relname_relid(name, schema));
 }
@@ -293,7 +314,7 @@ make_ring(Oid schema, const char *base, const char *suffix,
 					" PARTITION BY LIST (segment)", ring, parent, state);
 	for (int segment = 0; segment < QUEUE_SEGMENTS; segment++)
 		make_leaf(schema, base, psprintf("%s_%d", suffix, segment), ring,
-				  segment, with_trigger);
+				  segment, with_trigger, state == QUEUE_STATE_READY);
 	queue_admin_run("CREATE INDEX ON %s (%s)", ring, key);
 }
 
@@ -304,7 +325,7 @@ make_single_leaf(Oid schema, const char *base, const char *suffix,
 {
 	char	   *leaf = derived_relation(schema, base, suffix);
 
-	make_leaf(schema, base, suffix, parent, state, true);
+	make_leaf(schema, base, suffix, parent, state, true, false);
 	queue_admin_run("CREATE INDEX ON %s (%s)", leaf, key);
 	if (state == QUEUE_STATE_WAITING)
 		queue_admin_run("CREATE INDEX ON %s (msgid)", leaf);
@@ -354,9 +375,9 @@ make_message_view(Oid queue_table, Oid schema, const char *name)
 static void
 insert_table_row(Oid queue_table, const QueueTableSpec *spec)
 {
-	Oid			types[] = {OIDOID, OIDOID, TEXTOID, TEXTOID};
-	Datum		values[4];
-	char		nulls[5] = "    ";
+	Oid			types[] = {OIDOID, OIDOID, TEXTOID, TEXTOID, TEXTOID};
+	Datum		values[5];
+	char		nulls[6] = "     ";
 
 	values[0] = ObjectIdGetDatum(queue_table);
 	values[1] = ObjectIdGetDatum(spec->payload_type);
@@ -366,11 +387,13 @@ insert_table_row(Oid queue_table, const QueueTableSpec *spec)
 		values[3] = CStringGetTextDatum(spec->comment);
 	else
 		nulls[3] = 'n';
+	values[4] = CStringGetTextDatum(parse_rotation(spec->rotation));
 	(void) queue_admin_run_catalog("INSERT INTO queue.queue_table"
 								   " (relation, payload_type, sort_list,"
-								   " comment)"
-								   " VALUES ($1::regclass, $2::regtype, $3, $4)",
-								   4, types, values, nulls);
+								   " comment, rotation)"
+								   " VALUES ($1::regclass, $2::regtype, $3, $4,"
+								   " $5)",
+								   5, types, values, nulls);
 }
 
 static void
@@ -477,22 +500,34 @@ queue_admin_check_table(Oid queue_table)
 }
 
 void
-queue_admin_alter_table(Oid queue_table, const char *comment)
+queue_admin_alter_table(Oid queue_table, const char *comment,
+						const char *rotation)
 {
 	QueueAdminScope scope;
-	Oid			types[] = {OIDOID, TEXTOID};
-	Datum		values[2];
+	Oid			types[] = {OIDOID, TEXTOID, TEXTOID};
+	Datum		values[3];
+	char		nulls[4] = "   ";
 
 	(void) queue_admin_check_table(queue_table);
-	if (comment == NULL)
+	if (comment == NULL && rotation == NULL)
 		return;
-	queue_admin_begin(&scope, GetUserId());
 	values[0] = ObjectIdGetDatum(queue_table);
-	values[1] = CStringGetTextDatum(comment);
+	values[1] = values[2] = (Datum) 0;
+	if (comment != NULL)
+		values[1] = CStringGetTextDatum(comment);
+	else
+		nulls[1] = 'n';
+	if (rotation != NULL)
+		values[2] = CStringGetTextDatum(parse_rotation(rotation));
+	else
+		nulls[2] = 'n';
+	queue_admin_begin(&scope, GetUserId());
 	(void) queue_admin_run_catalog("UPDATE queue.queue_table"
-								   " SET comment = nullif($2, '')"
+								   " SET comment = CASE WHEN $2 IS NULL"
+								   " THEN comment ELSE nullif($2, '') END,"
+								   " rotation = coalesce($3, rotation)"
 								   " WHERE relation = $1",
-								   2, types, values, NULL);
+								   3, types, values, nulls);
 	queue_catalog_invalidate(queue_table);
 	queue_admin_end(&scope);
 }

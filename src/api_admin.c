@@ -159,7 +159,7 @@ optional_max_retries(FunctionCallInfo fcinfo, int n)
  */
 
 /* create_queue_table(queue_table, payload_type, sort_list,
- * multiple_consumers, message_grouping, comment) */
+ * multiple_consumers, message_grouping, comment, rotation) */
 Datum
 queue_create_queue_table(PG_FUNCTION_ARGS)
 {
@@ -173,16 +173,18 @@ queue_create_queue_table(PG_FUNCTION_ARGS)
 	spec.multiple_consumers = required_bool(fcinfo, 3, "multiple_consumers");
 	spec.message_grouping = optional_text(fcinfo, 4);
 	spec.comment = optional_text(fcinfo, 5);
+	spec.rotation = optional_text(fcinfo, 6);
 	PG_RETURN_OID(queue_admin_create_table(name, &spec));
 }
 
-/* alter_queue_table(queue_table, comment) */
+/* alter_queue_table(queue_table, comment, rotation) */
 Datum
 queue_alter_queue_table(PG_FUNCTION_ARGS)
 {
 	begin_call("queue.alter_queue_table()");
 	queue_admin_alter_table(required_oid(fcinfo, 0, "queue_table"),
-							optional_text(fcinfo, 1));
+							optional_text(fcinfo, 1),
+							optional_text(fcinfo, 2));
 	PG_RETURN_VOID();
 }
 
@@ -234,7 +236,8 @@ decode_own_table(FunctionCallInfo fcinfo, bool table_given,
 				 QueueTableSpec *spec)
 {
 	static const char *const names[] = {
-		"payload_type", "sort_list", "multiple_consumers", "message_grouping"
+		"payload_type", "sort_list", "multiple_consumers", "message_grouping",
+		"rotation"
 	};
 
 	for (int i = 0; table_given && i < lengthof(names); i++)
@@ -252,12 +255,13 @@ decode_own_table(FunctionCallInfo fcinfo, bool table_given,
 	spec->sort_list = optional_text(fcinfo, 8);
 	spec->multiple_consumers = !PG_ARGISNULL(9) && PG_GETARG_BOOL(9);
 	spec->message_grouping = optional_text(fcinfo, 10);
+	spec->rotation = optional_text(fcinfo, 11);
 }
 
 /*
  * create_queue(queue_name, queue_table, queue_type, max_retries, retry_delay,
  * retention_time, comment, payload_type, sort_list, multiple_consumers,
- * message_grouping)
+ * message_grouping, rotation)
  */
 Datum
 queue_create_queue(PG_FUNCTION_ARGS)

@@ -121,7 +121,10 @@ enum
 {
 	ANUM_QUEUE_TABLE_RELATION = 1,
 	ANUM_QUEUE_TABLE_PAYLOAD_TYPE,
-	ANUM_QUEUE_TABLE_SORT_LIST
+	ANUM_QUEUE_TABLE_SORT_LIST,
+	ANUM_QUEUE_TABLE_MULTIPLE_CONSUMERS,
+	ANUM_QUEUE_TABLE_MESSAGE_GROUPING,
+	ANUM_QUEUE_TABLE_ROTATION
 };
 
 /* a struct in a context of its own */
@@ -744,6 +747,67 @@ queue_catalog_exception_queue(Oid queue_table)
 	return find_owner(view, RELKIND_VIEW, &owner) ? view : InvalidOid;
 }
 
+/* The queue with this id in a queue table, or InvalidOid. */
+Oid
+queue_catalog_queue_by_id(Oid queue_table, int32 id)
+{
+	Relation	catalog;
+	SysScanDesc scan;
+	ScanKeyData key[2];
+	HeapTuple	tuple;
+	Oid			view = InvalidOid;
+	Oid			owner;
+	bool		isnull;
+
+	if (!find_own_objects(true))
+		return InvalidOid;
+	catalog = try_relation_open(own.relations[OWN_QUEUE], AccessShareLock);
+	if (catalog == NULL)
+		return InvalidOid;
+	ScanKeyInit(&key[0], ANUM_QUEUE_QUEUE_TABLE, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(queue_table));
+	ScanKeyInit(&key[1], ANUM_QUEUE_ID, BTEqualStrategyNumber, F_INT4EQ,
+				Int32GetDatum(id));
+	scan = systable_beginscan(catalog, own.relations[OWN_QUEUE_BY_ID], true,
+							  NULL, 2, key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		view = DatumGetObjectId(heap_getattr(tuple, ANUM_QUEUE_VIEW,
+											 RelationGetDescr(catalog),
+											 &isnull));
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return find_owner(view, RELKIND_VIEW, &owner) ? view : InvalidOid;
+}
+
+/* All queue tables of the database; empty without the extension. */
+List *
+queue_catalog_tables(void)
+{
+	Relation	catalog;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	List	   *result = NIL;
+	bool		isnull;
+
+	if (!find_own_objects(true))
+		return NIL;
+	catalog = try_relation_open(own.relations[OWN_QUEUE_TABLE],
+								AccessShareLock);
+	if (catalog == NULL)
+		return NIL;
+	scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+		result = lappend_oid(result,
+							 DatumGetObjectId(heap_getattr(tuple,
+														   ANUM_QUEUE_TABLE_RELATION,
+														   RelationGetDescr(catalog),
+														   &isnull)));
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return result;
+}
+
 /* -------------------------------------------------------------------------
  * Queue tables: rows and columns
  * -------------------------------------------------------------------------
@@ -808,6 +872,9 @@ read_table_row(QueueTable *table, Oid relid)
 					(errcode(ERRCODE_QUEUE_DAMAGED),
 					 errmsg("queue table \"%s\" has the unknown sort list \"%s\"",
 							queue_catalog_name(relid), sort_list)));
+		value = heap_getattr(tuple, ANUM_QUEUE_TABLE_ROTATION,
+							 RelationGetDescr(catalog), &isnull);
+		table->eager = strcmp(TextDatumGetCString(value), "eager") == 0;
 	}
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
@@ -1254,6 +1321,29 @@ queue_catalog_find_table(Oid queue_table, bool missing_ok)
 	ensure_caches();
 	item = find_item(table_cache, queue_table, build_table, missing_ok);
 	return item != NULL ? &item->u.table : NULL;
+}
+
+bool
+queue_catalog_table_is_gone(Oid queue_table)
+{
+	return !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(queue_table));
+}
+
+QueueRing *
+queue_catalog_ring(const QueueTable *table)
+{
+	Oid			leaves[QUEUE_SEGMENTS];
+
+	for (int i = 0; i < QUEUE_SEGMENTS; i++)
+		leaves[i] = table->ready[i].relid;
+	if (table->ring != NULL &&
+		queue_ring_is(table->ring, table->relid, leaves))
+		return table->ring;
+
+	/* remembered in the entry; that it is a cache is nobody's concern */
+	((QueueTable *) table)->ring = queue_ring_find(table->relid, leaves,
+												   queue_catalog_table_is_gone);
+	return table->ring;
 }
 
 bool

@@ -14,6 +14,7 @@
 #include "utils/relcache.h"
 
 #include "queue.h"
+#include "ring.h"
 
 /* columns of a queue table, in the order in which they are made */
 typedef enum QueueColumn
@@ -75,6 +76,8 @@ typedef struct QueueTable
 	Oid			relid;			/* the partitioned table */
 	Oid			owner;
 	QueueSort	sort;
+	bool		eager;			/* rotation does not wait for old snapshots */
+	QueueRing  *ring;			/* see queue_catalog_ring() */
 	Oid			payload_type;	/* of the payload column, as it is now */
 	int32		payload_typmod;
 	Oid			payload_collation;
@@ -114,11 +117,26 @@ typedef struct QueueDesc
 extern QueueDesc *queue_catalog_find(Oid queue, bool missing_ok);
 extern QueueTable *queue_catalog_find_table(Oid queue_table, bool missing_ok);
 
+/*
+ * The ring of a queue table in shared memory, made if need be; NULL if there
+ * is no room or recovery is under way.
+ */
+extern QueueRing *queue_catalog_ring(const QueueTable *table);
+
+/* Does no such relation exist any more? */
+extern bool queue_catalog_table_is_gone(Oid queue_table);
+
 /* The queue table of which relid is a leaf, or InvalidOid. */
 extern Oid	queue_catalog_table_of_leaf(Oid relid);
 
 /* The default exception queue of a queue table, or InvalidOid. */
 extern Oid	queue_catalog_exception_queue(Oid queue_table);
+
+/* The queue with this id in a queue table, or InvalidOid. */
+extern Oid	queue_catalog_queue_by_id(Oid queue_table, int32 id);
+
+/* The queue tables of this database; none without the extension. */
+extern List *queue_catalog_tables(void);
 
 /*
  * Which leaf of the table is relid, and which segment?  *state is a

@@ -76,6 +76,15 @@
 #define QUEUE_SRF_USE_EXPECTED_DESC SRF_SINGLE_USE_EXPECTED
 #endif
 
+/* truncation of a relation that is open and locked, not logged logically */
+#if PG_VERSION_NUM >= 160000
+#define queue_truncate(rels, relids) \
+	ExecuteTruncateGuts(rels, relids, NIL, DROP_RESTRICT, false, false)
+#else
+#define queue_truncate(rels, relids) \
+	ExecuteTruncateGuts(rels, relids, NIL, DROP_RESTRICT, false)
+#endif
+
 /* intervals can be infinite from 17 on */
 #if PG_VERSION_NUM >= 170000
 #define queue_interval_not_finite(interval) INTERVAL_NOT_FINITE(interval)

@@ -277,19 +277,13 @@ find_exception_queue(Dequeue *dequeue, const QueueMessage *message)
 	return found;
 }
 
-static bool
-table_is_gone(Oid queue_table)
-{
-	return !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(queue_table));
-}
-
 /* A place for a failed attempt; those of dropped queue tables are found. */
 static bool
 reserve_attempt(void)
 {
 	if (queue_attempts_reserve())
 		return true;
-	queue_attempts_sweep(table_is_gone);
+	queue_attempts_sweep(queue_catalog_table_is_gone);
 	return queue_attempts_reserve();
 }
 
@@ -667,7 +661,8 @@ take_by_msgid(Dequeue *dequeue)
 	else
 	{
 		for (int i = 0; i < QUEUE_SEGMENTS && !done; i++)
-			done = take_from_ordered_leaf(dequeue, &table->ready[i], i);
+			done = queue_look_leaf_is_used(queue, i) &&
+				take_from_ordered_leaf(dequeue, &table->ready[i], i);
 	}
 	if (dequeue->options->mode != QUEUE_MODE_BROWSE)
 		return;

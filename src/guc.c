@@ -17,6 +17,9 @@
 #define MIN_HEADS			16
 #define DEFAULT_HEADS		256
 #define MAX_HEADS			65536
+#define MIN_SEGMENT_BLOCKS		1
+#define DEFAULT_SEGMENT_BLOCKS	(16 * 1024 * 1024 / BLCKSZ)
+#define MAX_SEGMENT_BLOCKS		(1024 * 1024 * 1024 / BLCKSZ)
 #define MIN_ATTEMPTS		100
 #define DEFAULT_ATTEMPTS	10000
 #define MAX_ATTEMPTS		10000000
@@ -29,6 +32,8 @@
 
 int			queue_guc_max_heads = DEFAULT_HEADS;
 int			queue_guc_max_failed_attempts = DEFAULT_ATTEMPTS;
+bool		queue_guc_rotation = true;
+int			queue_guc_segment_blocks = DEFAULT_SEGMENT_BLOCKS;
 int			queue_guc_max_monitors = DEFAULT_MONITORS;
 bool		queue_guc_monitor = true;
 int			queue_guc_monitor_naptime = DEFAULT_NAPTIME_S;
@@ -38,10 +43,10 @@ char	   *queue_guc_debug_points = NULL;
 double		queue_guc_debug_clock_offset = 0;
 char	   *queue_guc_debug_job_error = NULL;
 
-void
-queue_guc_init(void)
-{
 #ifdef QUEUE_DEBUG
+static void
+define_debug_settings(void)
+{
 	DefineCustomRealVariable("queue.debug_clock_offset",
 							 "Microseconds added to the queue's clock.",
 							 "For tests: moves the clock that orders, delays and expires messages.",
@@ -65,8 +70,23 @@ queue_guc_init(void)
 							   "",
 							   PGC_USERSET, GUC_NOT_IN_SAMPLE,
 							   NULL, NULL, NULL);
+
+	DefineCustomIntVariable("queue.returned_keys",
+							"Room for returned messages in a queue's head.",
+							"For tests: a smaller room is full sooner.",
+							&queue_guc_returned_keys,
+							QUEUE_MAX_RETURNED, 1, QUEUE_MAX_RETURNED,
+							PGC_USERSET, GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+}
 #endif
 
+void
+queue_guc_init(void)
+{
+#ifdef QUEUE_DEBUG
+	define_debug_settings();
+#endif
 	DefineCustomIntVariable("queue.max_failed_attempts",
 							"Failed attempts that shared memory can remember.",
 							"An attempt for which there is no room is not counted.",
@@ -107,15 +127,22 @@ queue_guc_init(void)
 							PGC_SIGHUP, GUC_UNIT_S,
 							NULL, NULL, NULL);
 
-#ifdef QUEUE_DEBUG
-	DefineCustomIntVariable("queue.returned_keys",
-							"Room for returned messages in a queue's head.",
-							"For tests: a smaller room is full sooner.",
-							&queue_guc_returned_keys,
-							QUEUE_MAX_RETURNED, 1, QUEUE_MAX_RETURNED,
-							PGC_USERSET, GUC_NOT_IN_SAMPLE,
+	DefineCustomBoolVariable("queue.rotation",
+							 "Truncates segments whose messages are all consumed and uses them again.",
+							 "Off: the current segment grows, and its space comes back when this is on again.",
+							 &queue_guc_rotation,
+							 true,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("queue.segment_size",
+							"Size at which a queue table goes on to its next segment.",
+							"A smaller segment is given back sooner, a larger one is truncated less often.",
+							&queue_guc_segment_blocks,
+							DEFAULT_SEGMENT_BLOCKS, MIN_SEGMENT_BLOCKS,
+							MAX_SEGMENT_BLOCKS,
+							PGC_SIGHUP, GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
-#endif
 
 	DefineCustomBoolVariable("queue.use_heads",
 							 "Starts a dequeue at the floor that shared memory remembers.",

@@ -19,6 +19,10 @@ extern int	queue_guc_max_monitors;
 extern bool queue_guc_monitor;
 extern int	queue_guc_monitor_naptime;
 
+/* server, changed by a reload */
+extern bool queue_guc_rotation;
+extern int	queue_guc_segment_blocks;
+
 /* session */
 extern bool queue_guc_use_heads;
 

@@ -154,7 +154,7 @@ queue_head_find(QueueHeadRef *ref, bool create)
 		ref->incarnation = ++head->incarnation;
 		head->lanes_known = false;
 		head->lanes_overflow = false;
-		head->fingerprint = 0;
+		memset(head->fingerprints, 0, sizeof(head->fingerprints));
 		head->num_lanes = 0;
 		head->num_returned = 0;
 		head->num_sticky = 0;
@@ -287,24 +287,34 @@ queue_head_lane(QueueHead *head, int32 priority, bool create)
 	return &head->lanes[i];
 }
 
-/* All floors and barriers to minus infinity; scans under way notice. */
+/*
+ * A track's floors and barriers to minus infinity; scans under way notice.
+ * The leaf may hold priorities that are not known yet.
+ */
 void
-queue_head_reset(QueueHead *head)
+queue_head_reset_track(QueueHead *head, int track)
 {
 	for (int i = 0; i < head->num_lanes; i++)
 	{
-		for (int t = 0; t < QUEUE_TRACKS; t++)
-		{
-			QueueTrack *track = &head->lanes[i].tracks[t];
+		QueueTrack *shared = &head->lanes[i].tracks[track];
 
-			queue_key_set_min(&track->floor);
-			queue_key_set_min(&track->barrier);
-			track->generation++;
-		}
+		queue_key_set_min(&shared->floor);
+		queue_key_set_min(&shared->barrier);
+		shared->generation++;
 	}
-	memset(head->track_states, QUEUE_TRACK_UNKNOWN, QUEUE_TRACKS);
+	head->track_states[track] = QUEUE_TRACK_UNKNOWN;
 	head->lanes_known = false;
 	queue_head_changed(head);
+}
+
+void
+queue_head_reset(QueueHead *head)
+{
+	for (int t = 0; t < QUEUE_TRACKS; t++)
+	{
+		queue_head_reset_track(head, t);
+		head->fingerprints[t] = 0;
+	}
 }
 
 /* Somebody inserts, or has touched a row there: it is no longer empty. */

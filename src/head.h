@@ -83,7 +83,8 @@ typedef struct QueueHead
 	/* protected by lock */
 	bool		lanes_known;	/* every priority in use has its lane */
 	bool		lanes_overflow; /* more priorities than lanes: floors unused */
-	uint64		fingerprint;	/* of the leaves that the floors speak of */
+	uint64		fingerprints[QUEUE_TRACKS]; /* of the leaves that the floors
+											 * speak of; 0: none */
 	int			num_lanes;		/* sorted by priority */
 	int			num_returned;
 	int			num_sticky;
@@ -128,6 +129,7 @@ extern QueueHead *queue_head_peek(const QueueHeadRef *ref);
 extern QueueLane *queue_head_lane(QueueHead *head, int32 priority,
 								  bool create);
 extern void queue_head_reset(QueueHead *head);
+extern void queue_head_reset_track(QueueHead *head, int track);
 extern void queue_head_return(QueueHead *head, int32 lane, int track,
 							  const QueueKey *key);
 extern void queue_head_lower(QueueHead *head, int32 lane, int track,

@@ -63,17 +63,23 @@ queue_look_init(QueueLook *look)
 
 /* ---------- the begin of a look ---------- */
 
-static uint64
-table_fingerprint(const QueueDesc *queue)
+static const QueueLeaf *
+leaf_of_track(const QueueDesc *queue, int number)
 {
-	const QueueTable *table = queue->table;
-	uint64		result = table->waiting.fingerprint;
-
 	if (queue->is_exception)
-		return result * 31 + table->expired.fingerprint;
-	for (int i = 0; i < QUEUE_SEGMENTS; i++)
-		result = result * 31 + table->ready[i].fingerprint;
-	return result == 0 ? 1 : result;
+		return &queue->table->expired;
+	return number == QUEUE_TRACK_DUE ? &queue->table->waiting :
+		&queue->table->ready[number];
+}
+
+static bool
+track_is_used(const QueueDesc *queue, int number)
+{
+	if (queue->is_exception)
+		return number == 0;
+	if (number == QUEUE_TRACK_DUE)
+		return OidIsValid(queue->table->waiting.relid);
+	return OidIsValid(queue->table->ready[number].relid);
 }
 
 /* Do all leaves tell us of what is inserted (rule T1)? */
@@ -90,6 +96,15 @@ leaves_are_published(const QueueDesc *queue)
 			return false;
 	}
 	return table->waiting.published;
+}
+
+/* Is there anything to be found in a track's leaf (rule S5)? */
+bool
+queue_look_leaf_is_used(const QueueDesc *queue, int number)
+{
+	return queue->is_exception || number == QUEUE_TRACK_DUE ||
+		queue_ring_is_used(queue_ring_read(queue_catalog_ring(queue->table)),
+						   number);
 }
 
 static void
@@ -128,9 +143,34 @@ find_lanes(const QueueDesc *queue)
 		return lanes;
 	}
 	for (int i = 0; i < QUEUE_SEGMENTS; i++)
-		find_lanes_of_leaf(queue, &table->ready[i], i, &lanes);
+	{
+		if (queue_look_leaf_is_used(queue, i))
+			find_lanes_of_leaf(queue, &table->ready[i], i, &lanes);
+	}
 	find_lanes_of_leaf(queue, &table->waiting, QUEUE_TRACK_DUE, &lanes);
 	return lanes;
+}
+
+/*
+ * Rule H5: a leaf that was changed behind the engine's back, or truncated, has
+ * no floor.  Caller holds the head's lock.  False if one had changed.
+ */
+static bool
+match_fingerprints(const QueueDesc *queue, QueueHead *head)
+{
+	bool		same = true;
+
+	for (int t = 0; t < QUEUE_TRACKS; t++)
+	{
+		uint64		fingerprint = Max(leaf_of_track(queue, t)->fingerprint, 1);
+
+		if (!track_is_used(queue, t) || head->fingerprints[t] == fingerprint)
+			continue;
+		queue_head_reset_track(head, t);
+		head->fingerprints[t] = fingerprint;
+		same = false;
+	}
+	return same;
 }
 
 /*
@@ -140,7 +180,6 @@ find_lanes(const QueueDesc *queue)
 static QueueHead *
 lock_usable_head(QueueLook *look)
 {
-	uint64		fingerprint = table_fingerprint(look->queue);
 	QueueHead  *head;
 	List	   *lanes = NIL;
 	ListCell   *cell;
@@ -155,15 +194,10 @@ lock_usable_head(QueueLook *look)
 	if (!leaves_are_published(look->queue))
 	{
 		queue_head_reset(head);
-		head->fingerprint = 0;
 		queue_head_unlock(head);
 		return NULL;
 	}
-	if (head->fingerprint != fingerprint)
-	{
-		queue_head_reset(head);
-		head->fingerprint = fingerprint;
-	}
+	(void) match_fingerprints(look->queue, head);
 	if (head->lanes_known)
 		return head;
 
@@ -174,7 +208,7 @@ lock_usable_head(QueueLook *look)
 		return NULL;
 	foreach(cell, lanes)
 		(void) queue_head_lane(head, lfirst_int(cell), true);
-	if (head->fingerprint == fingerprint)
+	if (match_fingerprints(look->queue, head))
 		head->lanes_known = true;
 	list_free(lanes);
 	return head;
@@ -241,16 +275,6 @@ raise_barrier_ahead(QueueLook *look, QueueTrack *track, int number)
 						look->now - READY_BARRIER_LAG);
 	if (queue_key_cmp(&track->barrier, &ahead) < 0)
 		track->barrier = ahead;
-}
-
-static bool
-track_is_used(const QueueDesc *queue, int number)
-{
-	if (queue->is_exception)
-		return number == 0;
-	if (number == QUEUE_TRACK_DUE)
-		return OidIsValid(queue->table->waiting.relid);
-	return OidIsValid(queue->table->ready[number].relid);
 }
 
 /* Nothing that is due can be above this floor. */
@@ -477,6 +501,7 @@ is_held_back(QueueLook *look, QueueCandidate *candidate)
 
 	candidate->attempts =
 		DatumGetInt32(candidate->message.values[QUEUE_COL_RETRY_COUNT]);
+	candidate->not_before = 0;
 	if (queue_attempts_is_empty())
 		return false;
 	memset(&key, 0, sizeof(key));
@@ -488,6 +513,7 @@ is_held_back(QueueLook *look, QueueCandidate *candidate)
 	if (!queue_attempts_find(&key, &attempts, &not_before))
 		return false;
 	candidate->attempts = Max(candidate->attempts, attempts);
+	candidate->not_before = not_before;
 
 	/* one attempt too many: nothing is gained by waiting */
 	if (look->queue->max_retries >= 0 &&
@@ -675,15 +701,6 @@ queue_look_judge(QueueLook *look, QueueTrackLook *track)
 
 /* ---------- tracks ---------- */
 
-static const QueueLeaf *
-leaf_of_track(const QueueDesc *queue, int number)
-{
-	if (queue->is_exception)
-		return &queue->table->expired;
-	return number == QUEUE_TRACK_DUE ? &queue->table->waiting :
-		&queue->table->ready[number];
-}
-
 /*
  * An index scan reads every matching entry of a page at once, of which one
  * call may want a single one.  So look first only as far as a few messages
@@ -714,6 +731,17 @@ open_track(QueueLook *look, QueueTrackLook *track, int number,
 {
 	const QueueLeaf *leaf = leaf_of_track(look->queue, number);
 
+	/*
+	 * A segment that is left out may become current after this.  What is then
+	 * put into it is published if it lies below the barrier, which was read
+	 * before.
+	 */
+	if (!queue_look_leaf_is_used(look->queue, number))
+	{
+		track->store.track = number;
+		track->exhausted = true;
+		return;
+	}
 	if (!queue_store_open(&track->store, leaf, number,
 						  RecoveryInProgress() ? AccessShareLock :
 						  RowExclusiveLock))
@@ -869,40 +897,88 @@ compare_order(int32 lane_a, const QueueKey *a, int32 lane_b,
 	return queue_key_cmp(a, b);
 }
 
+static inline bool
+comes_before(const QueueTrackLook *track, const QueueTrackLook *best)
+{
+	return track->has_candidate &&
+		(best == NULL ||
+		 compare_order(track->candidate.lane, &track->candidate.order,
+					   best->candidate.lane, &best->candidate.order) < 0);
+}
+
+/*
+ * The segment to open next: of those not open yet the one whose floor is
+ * lowest, if something before the best candidate may lie in it.  Nothing that
+ * is not published lies below a floor.
+ */
+static QueueTrackLook *
+find_unopened(QueueLook *look, QueueLaneLook *lane,
+			  const QueueTrackLook *best, int *number)
+{
+	QueueTrackLook *found = NULL;
+
+	for (int t = 0; t < QUEUE_SEGMENTS; t++)
+	{
+		QueueTrackLook *track = lane->tracks[t];
+
+		if (track == NULL || track->open || track->exhausted ||
+			(found != NULL &&
+			 queue_key_cmp(&found->start, &track->start) <= 0))
+			continue;
+		found = track;
+		*number = t;
+	}
+	if (found != NULL && best != NULL && look->has_head &&
+		queue_key_cmp(&best->candidate.order, &found->start) < 0)
+		return NULL;
+	return found;
+}
+
+static QueueTrackLook *
+find_best_of_lane(QueueLook *look, QueueLaneLook *lane)
+{
+	const int32 *priority = look->has_head ? &lane->priority : NULL;
+	QueueTrackLook *due = lane->tracks[QUEUE_TRACK_DUE];
+	QueueTrackLook *best = NULL;
+	QueueTrackLook *track;
+	int			number = 0;
+
+	if (due != NULL && !due->open && !due->exhausted)
+	{
+		if (due_track_is_idle(look, due))
+			due->exhausted = true;
+		else
+			open_track(look, due, QUEUE_TRACK_DUE, priority);
+	}
+	for (int t = 0; t < QUEUE_TRACKS; t++)
+	{
+		track = lane->tracks[t];
+		if (track == NULL || !track->open)
+			continue;
+		load_candidate(look, track);
+		if (comes_before(track, best))
+			best = track;
+	}
+	while ((track = find_unopened(look, lane, best, &number)) != NULL)
+	{
+		open_track(look, track, number, priority);
+		load_candidate(look, track);
+		if (comes_before(track, best))
+			best = track;
+	}
+	return best;
+}
+
 /* The first candidate in the order of delivery; NULL: there is none. */
 static QueueTrackLook *
 find_best(QueueLook *look)
 {
 	for (int i = 0; i < look->num_lanes; i++)
 	{
-		QueueLaneLook *lane = &look->lanes[i];
-		QueueTrackLook *best = NULL;
+		QueueTrackLook *best;
 
-		lane->visited = true;
-		for (int t = 0; t < QUEUE_TRACKS; t++)
-		{
-			QueueTrackLook *track = lane->tracks[t];
-
-			if (track == NULL)
-				continue;
-			if (!track->open && !track->exhausted)
-			{
-				if (t == QUEUE_TRACK_DUE && due_track_is_idle(look, track))
-				{
-					track->exhausted = true;
-					continue;
-				}
-				open_track(look, track, t,
-						   look->has_head ? &lane->priority : NULL);
-			}
-			load_candidate(look, track);
-			if (track->has_candidate &&
-				(best == NULL ||
-				 compare_order(track->candidate.lane, &track->candidate.order,
-							   best->candidate.lane,
-							   &best->candidate.order) < 0))
-				best = track;
-		}
+		look->lanes[i].visited = true;
+		best = find_best_of_lane(look, &look->lanes[i]);
 		if (best != NULL)
 			return best;
 	}
@@ -1267,6 +1343,11 @@ queue_look_at_hand(QueueLook *look, const QueueHeadKey *hand,
 	QueueVerdict verdict;
 
 	memset(track, 0, sizeof(*track));
+	if (!queue_look_leaf_is_used(look->queue, hand->track))
+	{
+		queue_look_hand_taken(look, hand);	/* dead (rule S5) */
+		return false;
+	}
 	if (!queue_store_open(&track->store, leaf, hand->track, RowExclusiveLock))
 	{
 		queue_look_hand_back(look, hand);

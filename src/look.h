@@ -43,6 +43,7 @@ typedef struct QueueCandidate
 	TransactionId owner;		/* in progress: who */
 	bool		owner_is_multi;
 	int32		attempts;
+	TimestampTz not_before;		/* held back by a failed attempt; 0: not */
 } QueueCandidate;
 
 typedef struct QueueTrackLook
@@ -120,6 +121,9 @@ typedef enum QueueAccept
 } QueueAccept;
 
 extern void queue_look_init(QueueLook *look);
+
+/* May a track's leaf hold messages (rule S5)? */
+extern bool queue_look_leaf_is_used(const QueueDesc *queue, int number);
 
 /*
  * The next message to decide on.  CANDIDATE: *track has it.  HAND: a popped

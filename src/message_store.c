@@ -33,6 +33,7 @@
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -48,10 +49,11 @@
 #include "compat.h"
 #include "debug_point.h"
 #include "errors.h"
+#include "guc.h"
 #include "key.h"
 #include "message_store.h"
 #include "name.h"
-#include "shmem.h"
+#include "worker.h"
 #include "xact.h"
 
 #define MAX_LEAF_INDEXES	8
@@ -506,19 +508,20 @@ raise_from_ordered_leaf(const QueueLeaf *leaf, const QueueTable *table)
 static void
 raise_clock(const QueueTable *table)
 {
-	if (raised_table == table->relid)
+	QueueRing  *ring = queue_catalog_ring(table);
+
+	if (ring == NULL ? raised_table == table->relid :
+		pg_atomic_read_u32(&ring->clock_raised) != 0)
 		return;
-	if (!queue_shmem_table_is_known(table->relid))
+	for (int i = 0; i < QUEUE_SEGMENTS; i++)
 	{
-		for (int i = 0; i < QUEUE_SEGMENTS; i++)
-		{
-			raise_from_ordered_leaf(&table->ready[i], table);
-			raise_from_msgid_leaf(&table->processed[i], table);
-		}
-		raise_from_ordered_leaf(&table->expired, table);
-		raise_from_msgid_leaf(&table->waiting, table);
-		queue_shmem_table_set_known(table->relid);
+		raise_from_ordered_leaf(&table->ready[i], table);
+		raise_from_msgid_leaf(&table->processed[i], table);
 	}
+	raise_from_ordered_leaf(&table->expired, table);
+	raise_from_msgid_leaf(&table->waiting, table);
+	if (ring != NULL)
+		pg_atomic_write_u32(&ring->clock_raised, 1);
 	raised_table = table->relid;
 }
 
@@ -529,6 +532,7 @@ typedef struct InsertTarget
 {
 	const QueueTable *table;
 	bool		direct;			/* by the access methods */
+	int			segment;		/* of the ready ring; -1: another leaf */
 	Relation	rel;
 	int			num_indexes;
 	Relation	indexes[MAX_LEAF_INDEXES];
@@ -572,6 +576,7 @@ open_target(InsertTarget *target, const QueueTable *table,
 	target->rel = table_open(leaf->relid, RowExclusiveLock);
 	target->table = queue_catalog_find_table(table->relid, false);
 	leaf = find_leaf(target->table, RelationGetRelid(target->rel));
+	target->segment = -1;
 	target->num_indexes = 0;
 	target->direct = leaf != NULL && leaf->direct;
 	if (!target->direct)
@@ -599,11 +604,44 @@ open_target(InsertTarget *target, const QueueTable *table,
 }
 
 static void
-close_target(InsertTarget *target)
+close_target(InsertTarget *target, LOCKMODE mode)
 {
 	for (int i = 0; i < target->num_indexes; i++)
-		index_close(target->indexes[i], NoLock);
-	table_close(target->rel, NoLock);
+		index_close(target->indexes[i], mode);
+	table_close(target->rel, mode);
+}
+
+/*
+ * Open the current segment (rule S2).  Which one that is is read again once it
+ * is locked: whoever closes it then waits for the end of this transaction.
+ */
+static void
+open_current_segment(InsertTarget *target, const QueueTable *table)
+{
+	QueueRing  *ring = queue_catalog_ring(table);
+
+	for (;;)
+	{
+		int			segment = queue_ring_current(queue_ring_read(ring));
+
+		DEBUG_POINT("before_lock");
+		open_target(target, table, &table->ready[segment]);
+		if (queue_ring_current(queue_ring_read(ring)) == segment)
+		{
+			target->segment = segment;
+			return;
+		}
+		close_target(target, RowExclusiveLock);
+	}
+}
+
+/* The current segment has so many blocks: is it full? */
+static inline void
+note_size(const InsertTarget *target, BlockNumber blocks)
+{
+	if (blocks >= (BlockNumber) queue_guc_segment_blocks &&
+		queue_ring_want_turn(queue_catalog_ring(target->table)))
+		queue_monitor_wake(MyDatabaseId);
 }
 
 /* Store one row through heap_insert and index_insert. */
@@ -642,6 +680,8 @@ insert_directly(InsertTarget *target, const QueueMessage *message)
 		index_insert(index, index_values, index_nulls, &tuple->t_self,
 					 target->rel, UNIQUE_CHECK_NO, false, NULL);
 	}
+	if (target->segment >= 0)
+		note_size(target, ItemPointerGetBlockNumber(&tuple->t_self));
 	heap_freetuple(tuple);
 	DEBUG_POINT("after_insert");
 }
@@ -696,6 +736,8 @@ insert_by_executor(InsertTarget *target, const QueueMessage *message)
 	SPI_finish();
 	SetUserIdAndSecContext(save_user, save_context);
 	pfree(sql.data);
+	if (target->segment >= 0)
+		note_size(target, RelationGetNumberOfBlocks(target->rel));
 	DEBUG_POINT("after_insert");
 }
 
@@ -710,17 +752,23 @@ make_head_id(QueueHeadId *id, const QueueTable *table,
 	id->consumer_id = DatumGetInt32(message->values[QUEUE_COL_CONSUMER_ID]);
 }
 
+QueueLocalHead *
+queue_message_head(const QueueTable *table, const QueueMessage *message)
+{
+	QueueHeadId id;
+
+	make_head_id(&id, table, message);
+	return queue_xact_head(&id);
+}
+
 /* Note the key of a row that is, or is about to be, stored. */
 static void
 note_key(const QueueTable *table, int track, const QueueMessage *message,
 		 QueueTouchKind kind)
 {
-	QueueHeadId id;
-	QueueLocalHead *local;
+	QueueLocalHead *local = queue_message_head(table, message);
 	QueueKey	key;
 
-	make_head_id(&id, table, message);
-	local = queue_xact_head(&id);
 	queue_xact_register(local);
 	queue_xact_use_track(local, track);
 	if (track == QUEUE_TRACK_DUE)
@@ -762,12 +810,15 @@ store_message(InsertTarget *ready, InsertTarget *waiting,
 	bool		waits = is_waiting(message);
 	InsertTarget *target = waits ? waiting : ready;
 
-	if (target->rel == NULL)
-		open_target(target, table, waits ? &table->waiting : &table->ready[0]);
+	if (target->rel == NULL && waits)
+		open_target(target, table, &table->waiting);
+	else if (target->rel == NULL)
+		open_current_segment(target, table);
 	set_value(message, QUEUE_COL_STATE,
 			  Int16GetDatum(waits ? QUEUE_STATE_WAITING : QUEUE_STATE_READY));
-	set_value(message, QUEUE_COL_SEGMENT, Int16GetDatum(0));
-	insert_row(target, waits ? QUEUE_TRACK_DUE : 0, message);
+	set_value(message, QUEUE_COL_SEGMENT,
+			  Int16GetDatum(waits ? 0 : target->segment));
+	insert_row(target, waits ? QUEUE_TRACK_DUE : target->segment, message);
 }
 
 /* Keep a copy until the commit. */
@@ -833,9 +884,9 @@ queue_message_insert(const QueueDesc *queue, QueueMessage *messages, int count)
 			store_message(&ready, &waiting, table, message);
 	}
 	if (ready.rel != NULL)
-		close_target(&ready);
+		close_target(&ready, NoLock);
 	if (waiting.rel != NULL)
-		close_target(&waiting);
+		close_target(&waiting, NoLock);
 }
 
 /* Rule C3: the keys of one commit, in a lock on the queue. */
@@ -860,9 +911,9 @@ store_deferred_of(Oid queue_oid)
 		d->queue = InvalidOid;
 	}
 	if (ready.rel != NULL)
-		close_target(&ready);
+		close_target(&ready, NoLock);
 	if (waiting.rel != NULL)
-		close_target(&waiting);
+		close_target(&waiting, NoLock);
 }
 
 static void
@@ -969,7 +1020,22 @@ queue_message_expire(const QueueDesc *from, const QueueDesc *to,
 
 	open_target(&target, to->table, &to->table->expired);
 	insert_row(&target, 0, message);
-	close_target(&target);
+	close_target(&target, NoLock);
+}
+
+void
+queue_message_relocate(const QueueTable *table, QueueMessage *message,
+					   TimestampTz not_before)
+{
+	InsertTarget ready;
+	InsertTarget waiting;
+
+	ready.rel = waiting.rel = NULL;
+	message->nulls[QUEUE_COL_DUE_AT] = true;
+	if (not_before != 0)
+		set_value(message, QUEUE_COL_DUE_AT, TimestampTzGetDatum(not_before));
+	store_message(&ready, &waiting, table, message);
+	close_target(ready.rel != NULL ? &ready : &waiting, NoLock);
 }
 
 void
@@ -987,7 +1053,7 @@ queue_message_journal(const QueueTable *table, QueueMessage *message)
 			  FullTransactionIdGetDatum(GetTopFullTransactionId()));
 	open_target(&target, table, &table->processed[0]);
 	insert_row(&target, -1, message);
-	close_target(&target);
+	close_target(&target, NoLock);
 }
 
 void
@@ -999,6 +1065,8 @@ queue_message_note(const QueueTable *table, QueueState state, int segment,
 
 	if (state == QUEUE_STATE_PROCESSED)
 		return;
+	if (state == QUEUE_STATE_READY && !deleted)
+		queue_ring_use(queue_catalog_ring(table), segment);
 	note_key(table, track, message,
 			 deleted ? QUEUE_TOUCH_TAKEN : QUEUE_TOUCH_INSERTED);
 }

@@ -17,6 +17,7 @@
 
 #include "catalog.h"
 #include "queue.h"
+#include "xact.h"
 
 /* A row of a queue table in memory: values by QueueColumn. */
 typedef struct QueueMessage
@@ -47,11 +48,15 @@ extern void queue_message_insert(const QueueDesc *queue,
 								 QueueMessage *messages, int count);
 
 /*
- * Store a row that has been deleted elsewhere by this transaction in the
- * expired leaf, for an exception queue, or in the journal (rule E3).
+ * Store a row that has been deleted elsewhere by this transaction (rule E3):
+ * in the expired leaf, for an exception queue; in the current segment, or
+ * among the waiting ones if not_before is not 0; or in the journal.
  */
 extern void queue_message_expire(const QueueDesc *from, const QueueDesc *to,
 								 const char *reason, QueueMessage *message);
+extern void queue_message_relocate(const QueueTable *table,
+								   QueueMessage *message,
+								   TimestampTz not_before);
 extern void queue_message_journal(const QueueTable *table,
 								  QueueMessage *message);
 
@@ -110,6 +115,10 @@ extern bool queue_store_next_lane(QueueStore *store, QueueSort sort,
 extern void queue_message_note(const QueueTable *table,
 							   QueueState state, int segment,
 							   const QueueMessage *message, bool deleted);
+
+/* This transaction's state for the head of a row's queue and consumer. */
+extern QueueLocalHead *queue_message_head(const QueueTable *table,
+										  const QueueMessage *message);
 
 extern void queue_message_store_init(void);
 

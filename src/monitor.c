@@ -24,21 +24,17 @@
 #include "utils/timestamp.h"
 
 #include "attempts.h"
+#include "catalog.h"
 #include "clock.h"
 #include "guc.h"
 #include "launcher.h"
+#include "rotation.h"
 #include "worker.h"
 
 /* how often failed attempts of what is gone are looked for */
 #define SWEEP_PERIOD_MS		60000
 
 PGDLLEXPORT void queue_monitor_main(Datum arg);
-
-static bool
-table_is_gone(Oid queue_table)
-{
-	return !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(queue_table));
-}
 
 /* Give back the places of failed attempts whose queue table is gone. */
 static TimestampTz
@@ -53,7 +49,7 @@ sweep_attempts(void)
 		return next;
 	next = TimestampTzPlusMilliseconds(now, SWEEP_PERIOD_MS);
 	StartTransactionCommand();
-	queue_attempts_sweep(table_is_gone);
+	queue_attempts_sweep(queue_catalog_table_is_gone);
 	CommitTransactionCommand();
 	return next;
 }
@@ -76,6 +72,7 @@ static const QueueWorkerJob jobs[] = {
 #ifdef QUEUE_DEBUG
 	{"debug", fail_on_demand},
 #endif
+	{"rotation", queue_rotation_job},
 	{"failed attempts", sweep_attempts}
 };
 

@@ -22,6 +22,7 @@
 #include "head.h"
 #include "launcher.h"
 #include "message_store.h"
+#include "rotation.h"
 #include "shmem.h"
 #include "utility.h"
 #include "worker.h"
@@ -51,6 +52,7 @@ _PG_init(void)
 	queue_catalog_init();
 	queue_xact_init();
 	queue_message_store_init();
+	queue_rotation_init();
 	queue_worker_init();
 	queue_utility_init();
 	queue_launcher_init();
@@ -114,6 +116,21 @@ queue_internal_message_published(PG_FUNCTION_ARGS)
 }
 
 #ifdef QUEUE_DEBUG
+PG_FUNCTION_INFO_V1(queue_internal_debug_rotate);
+
+/* For tests: one step of rotation; what it did, segment by segment. */
+Datum
+queue_internal_debug_rotate(PG_FUNCTION_ARGS)
+{
+	QueueRotationStep step;
+	StringInfoData out;
+
+	queue_require_preload();
+	initStringInfo(&out);
+	queue_rotation_step(PG_GETARG_OID(0), PG_GETARG_BOOL(1), &step, &out);
+	PG_RETURN_TEXT_P(cstring_to_text(out.data));
+}
+
 static void
 append_key(StringInfo out, const char *name, const QueueKey *key)
 {

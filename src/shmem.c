@@ -18,6 +18,7 @@
 #include "attempts.h"
 #include "guc.h"
 #include "head.h"
+#include "ring.h"
 #include "shmem.h"
 #include "worker.h"
 
@@ -47,6 +48,7 @@ request_memory(void)
 	RequestAddinShmemSpace(MAXALIGN(sizeof(QueueShmem)));
 	RequestAddinShmemSpace(queue_head_shmem_size(queue_guc_max_heads,
 												 MaxBackends));
+	RequestAddinShmemSpace(queue_ring_shmem_size());
 	RequestAddinShmemSpace(queue_attempts_shmem_size(queue_guc_max_failed_attempts));
 	RequestAddinShmemSpace(queue_worker_shmem_size(queue_guc_max_monitors));
 }
@@ -73,6 +75,7 @@ start_memory(void)
 	}
 	queue_head_shmem_init(queue_shmem->num_heads, queue_shmem->max_backends,
 						  queue_shmem->lock_tranche);
+	queue_ring_shmem_init();
 	queue_attempts_shmem_init(queue_guc_max_failed_attempts,
 							  queue_shmem->lock_tranche);
 	queue_worker_shmem_init(queue_guc_max_monitors,
@@ -95,40 +98,4 @@ queue_require_preload(void)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("extension \"queue\" must be loaded when the server starts"),
 			 errhint("Add \"queue\" to shared_preload_libraries in postgresql.conf (shared_preload_libraries = 'queue') and restart the server.")));
-}
-
-bool
-queue_shmem_table_is_known(Oid queue_table)
-{
-	bool		known = false;
-
-	LWLockAcquire(&queue_shmem->directory_lock, LW_SHARED);
-	for (int i = 0; i < queue_shmem->num_table_slots && !known; i++)
-	{
-		QueueTableSlot *slot = &queue_shmem->table_slots[i];
-
-		known = slot->database == MyDatabaseId &&
-			slot->queue_table == queue_table;
-	}
-	LWLockRelease(&queue_shmem->directory_lock);
-
-	return known;
-}
-
-void
-queue_shmem_table_set_known(Oid queue_table)
-{
-	if (queue_shmem_table_is_known(queue_table))
-		return;
-
-	LWLockAcquire(&queue_shmem->directory_lock, LW_EXCLUSIVE);
-	if (queue_shmem->num_table_slots < QUEUE_MAX_TABLE_SLOTS)
-	{
-		QueueTableSlot *slot;
-
-		slot = &queue_shmem->table_slots[queue_shmem->num_table_slots++];
-		slot->database = MyDatabaseId;
-		slot->queue_table = queue_table;
-	}
-	LWLockRelease(&queue_shmem->directory_lock);
 }

@@ -13,34 +13,19 @@
 
 #include "queue.h"
 
-/*
- * Which queue tables this server has looked at since it started: their clock
- * has been raised and their segments have been looked at.  When there is no
- * room, each session looks for itself.
- */
-typedef struct QueueTableSlot
-{
-	Oid			database;
-	Oid			queue_table;
-} QueueTableSlot;
-
-#define QUEUE_MAX_TABLE_SLOTS	1024
-
 typedef struct QueueShmem
 {
 	/* atomic, any backend: the last tick given (clock.c) */
 	pg_atomic_uint64 clock;
 
 	/*
-	 * Protects the identities of all heads (id, incarnation, used) against
-	 * being made or evicted, and the fields below.  Taken before a head's own
-	 * lock, never after it.
+	 * Protects the identities of all heads (id, incarnation, used) and rings
+	 * against being made or evicted, and the fields below.  Taken before a
+	 * head's own lock, never after it.
 	 */
 	LWLock		directory_lock;
 
 	/* protected by directory_lock */
-	int			num_table_slots;
-	QueueTableSlot table_slots[QUEUE_MAX_TABLE_SLOTS];
 	int			clock_hand;		/* where the search for a victim goes on */
 
 	/* immutable after start */
@@ -59,9 +44,5 @@ extern void queue_shmem_init(void);
  * this is also where a session's first use of the extension is noticed.
  */
 extern void queue_require_preload(void);
-
-/* Remember, or ask, that a queue table of this database has been looked at. */
-extern bool queue_shmem_table_is_known(Oid queue_table);
-extern void queue_shmem_table_set_known(Oid queue_table);
 
 #endif							/* QUEUE_SHMEM_H */

@@ -657,6 +657,7 @@ queue_worker_reset_settings(void)
 		{"search_path", "pg_catalog, pg_temp"},
 		{"session_replication_role", "origin"},
 		{"statement_timeout", "0"},
+		{"synchronous_commit", "local"},
 		{"transaction_timeout", "0"},
 		{"zero_damaged_pages", "off"}
 	};

@@ -127,9 +127,17 @@ pg_regress_suite() {	# suite make-variable names
 	check_logs "$suite" "$QUEUE_WORK/server.log"
 }
 
+set_everywhere() {		# setting value
+	psql -qX -c "ALTER SYSTEM SET $1 = $2" -c "SELECT pg_reload_conf()" \
+		>/dev/null
+}
+
 suite_regress() { pg_regress_suite regress REGRESS "$(listed REGRESS | xargs)"; }
+# The specs rotate step by step; what the monitor does has tests of its own.
 suite_isolation() {
+	set_everywhere queue.rotation off
 	pg_regress_suite isolation ISOLATION "$(listed ISOLATION | xargs)"
+	set_everywhere queue.rotation default
 }
 
 # ---- TAP and pgTAP ------------------------------------------------------------

@@ -10,7 +10,8 @@ CREATE FUNCTION queue.create_queue_table(
 	sort_list			pg_catalog.text DEFAULT 'enq_time',
 	multiple_consumers	pg_catalog.bool DEFAULT false,
 	message_grouping	pg_catalog.text DEFAULT 'none',
-	comment				pg_catalog.text DEFAULT NULL)
+	comment				pg_catalog.text DEFAULT NULL,
+	rotation			pg_catalog.text DEFAULT 'safe')
 RETURNS pg_catalog.regclass
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'queue_create_queue_table';
@@ -18,11 +19,12 @@ COMMENT ON FUNCTION queue.create_queue_table IS 'make a queue table for messages
 
 CREATE FUNCTION queue.alter_queue_table(
 	queue_table			pg_catalog.regclass,
-	comment				pg_catalog.text DEFAULT NULL)
+	comment				pg_catalog.text DEFAULT NULL,
+	rotation			pg_catalog.text DEFAULT NULL)
 RETURNS pg_catalog.void
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'queue_alter_queue_table';
-COMMENT ON FUNCTION queue.alter_queue_table IS 'change the comment of a queue table; NULL leaves it, an empty one removes it';
+COMMENT ON FUNCTION queue.alter_queue_table IS 'change the comment or the rotation of a queue table; NULL leaves it, an empty comment removes it';
 
 CREATE FUNCTION queue.drop_queue_table(
 	queue_table			pg_catalog.regclass,
@@ -51,11 +53,12 @@ CREATE FUNCTION queue.create_queue(
 	payload_type		pg_catalog.regtype DEFAULT NULL,
 	sort_list			pg_catalog.text DEFAULT NULL,
 	multiple_consumers	pg_catalog.bool DEFAULT NULL,
-	message_grouping	pg_catalog.text DEFAULT NULL)
+	message_grouping	pg_catalog.text DEFAULT NULL,
+	rotation			pg_catalog.text DEFAULT NULL)
 RETURNS pg_catalog.regclass
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'queue_create_queue';
-COMMENT ON FUNCTION queue.create_queue IS 'make a queue, started; without queue_table it gets a queue table of its own, made with the last four arguments';
+COMMENT ON FUNCTION queue.create_queue IS 'make a queue, started; without queue_table it gets a queue table of its own, made with the last five arguments';
 
 /* The defaults here mean "as it is": NULL means for ever. */
 CREATE FUNCTION queue.alter_queue(

@@ -17,7 +17,8 @@ SELECT
 		WHERE q.queue_table = t.relation AND q.is_default_exception
 	) AS exception_queue,
 	t.created_at,
-	t.comment
+	t.comment,
+	t.rotation
 FROM queue.queue_table AS t
 	JOIN pg_catalog.pg_class AS c ON c.oid = t.relation::pg_catalog.oid;
 COMMENT ON VIEW queue.queue_tables IS 'queue tables and their properties';

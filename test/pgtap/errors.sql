@@ -198,6 +198,10 @@ SELECT pg_temp.refused($$SELECT queue.create_queue('e_new', 'e_q_qt', payload_ty
 SELECT pg_temp.refused($$SELECT queue.create_queue('e_new', multiple_consumers => true)$$, '0A000', '', false);
 SELECT pg_temp.refused($$SELECT queue.create_queue('e_new', message_grouping => 'transactional')$$, '0A000', '', false);
 SELECT pg_temp.refused($$SELECT queue.create_queue('e_new', message_grouping => 'some')$$, '22023', 'message_grouping|some');
+SELECT pg_temp.refused($$SELECT queue.create_queue('e_new', rotation => 'fast')$$, '22023', 'rotation|fast');
+SELECT pg_temp.refused($$SELECT queue.create_queue('e_new', 'e_q_qt', rotation => 'eager')$$, '22023', 'rotation', false);
+SELECT pg_temp.refused($$SELECT queue.create_queue_table('e_new', rotation => 'fast')$$, '22023', 'rotation|fast');
+SELECT pg_temp.refused($$SELECT queue.alter_queue_table('e_q_qt', rotation => 'fast')$$, '22023', 'rotation|fast');
 SELECT pg_temp.refused($$SELECT queue.create_queue('e_new', payload_type => 'anyelement')$$, '42809', 'anyelement', false);
 SELECT pg_temp.refused($$SELECT queue.create_queue('')$$, '22023', '', false);
 SELECT pg_temp.refused($$SELECT queue.create_queue('  ')$$, '42602', '', false);

@@ -36,6 +36,15 @@ SELECT comment FROM queue.queue_table WHERE relation = 't_options'::regclass;
 SELECT queue.alter_queue_table('t_options');
 SELECT comment FROM queue.queue_table WHERE relation = 't_options'::regclass;
 
+-- rotation, alone and with a comment
+SELECT queue.alter_queue_table('t_options', rotation => 'Eager');
+SELECT comment, rotation FROM queue.queue_tables WHERE queue_table = 't_options'::regclass;
+SELECT queue.alter_queue_table('t_options', comment => '', rotation => 'safe');
+SELECT comment, rotation FROM queue.queue_tables WHERE queue_table = 't_options'::regclass;
+SELECT queue.create_queue('t_eager', rotation => 'eager');
+SELECT rotation FROM queue.queue_tables WHERE queue_table = 't_eager_qt'::regclass;
+SELECT queue.drop_queue_table('t_eager_qt', force => true);
+
 -- errors of create_queue_table
 CALL pg_temp.try($$SELECT queue.create_queue_table('t_default')$$);
 CALL pg_temp.try($$SELECT queue.create_queue_table(NULL)$$);

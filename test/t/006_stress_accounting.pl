@@ -36,6 +36,19 @@ deadlock_timeout = '200ms'
 CONF
 referee($node, $dir, $sessions);
 
+# Segments are one block: messages have gone through many of them, and what is
+# consumed is given back within seconds (but for the current one).
+sub rotated
+{
+	my ($name) = @_;
+	ok($node->poll_query_until('postgres', <<"SQL"), "$name: segments are truncated");
+SELECT count(*) FILTER (WHERE pg_relation_filenode(relid) <> relid) > 0
+       AND count(*) FILTER (WHERE pg_relation_size(relid) > 0) <= 1
+  FROM pg_partition_tree('${name}_qt')
+ WHERE isleaf AND parentrelid = (SELECT relid FROM pg_partition_tree('${name}_qt') ORDER BY relid LIMIT 1 OFFSET 1)
+SQL
+}
+
 for my $seed (@seeds)
 {
 	note("QUEUE_SEED=$seed");
@@ -55,6 +68,7 @@ for my $seed (@seeds)
 				$duration, shallow => $number % 2);
 			drain($name);
 			account($name, $faults, @files);
+			rotated($name);
 		}
 	}
 	# one consumer that rolls nothing back: the order of each session is whole

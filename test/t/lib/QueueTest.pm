@@ -28,6 +28,7 @@ wal_level = replica
 log_min_messages = warning
 restart_after_crash = on
 jit = off
+queue.segment_size = '8kB'
 CONF
 }
 
