@@ -139,7 +139,11 @@ TAP = \
 	007_clock_set_back \
 	008_maintenance_under_load \
 	009_held_snapshot \
-	010_drop_and_create_extension
+	010_drop_and_create_extension \
+	020_monitor_follows_extension \
+	021_monitor_and_databases \
+	022_monitor_on_standby \
+	023_monitor_limits_and_errors
 
 PGTAP = \
 	errors \

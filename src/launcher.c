@@ -155,8 +155,9 @@ typedef enum DatabaseState
 	DATABASE_ACCEPTS
 } DatabaseState;
 
+/* name: NAMEDATALEN bytes, filled unless the database is gone */
 static DatabaseState
-look_at_database(Oid oid)
+look_at_database(Oid oid, char *name)
 {
 	DatabaseState state = DATABASE_GONE;
 	HeapTuple	tuple;
@@ -165,8 +166,11 @@ look_at_database(Oid oid)
 	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(oid));
 	if (HeapTupleIsValid(tuple))
 	{
-		state = accepts_connections((Form_pg_database) GETSTRUCT(tuple)) ?
-			DATABASE_ACCEPTS : DATABASE_REFUSES;
+		Form_pg_database database = (Form_pg_database) GETSTRUCT(tuple);
+
+		state = accepts_connections(database) ? DATABASE_ACCEPTS :
+			DATABASE_REFUSES;
+		strlcpy(name, NameStr(database->datname), NAMEDATALEN);
 		ReleaseSysCache(tuple);
 	}
 	CommitTransactionCommand();
@@ -197,7 +201,8 @@ reap_monitors(void)
 }
 
 static bool
-register_monitor(int slot, uint32 generation, Oid database)
+register_monitor(int slot, uint32 generation, Oid database,
+				 const char *name)
 {
 	BackgroundWorker worker;
 	QueueMonitorOrder order = {slot, generation, database};
@@ -212,8 +217,8 @@ register_monitor(int slot, uint32 generation, Oid database)
 	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
 	worker.bgw_restart_time = BGW_NEVER_RESTART;
 	worker.bgw_notify_pid = MyProcPid;
-	snprintf(worker.bgw_name, BGW_MAXLEN, "queue monitor for database %u",
-			 database);
+	snprintf(worker.bgw_name, BGW_MAXLEN,
+			 "queue monitor for database \"%s\"", name);
 	strlcpy(worker.bgw_type, "queue monitor", BGW_MAXLEN);
 	strlcpy(worker.bgw_library_name, "queue", sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "queue_monitor_main",
@@ -245,7 +250,7 @@ hold_starts(void)
 
 /* Start the monitor of a slot that waits; false: no process left. */
 static bool
-start_monitor(int slot, Oid database)
+start_monitor(int slot, Oid database, const char *name)
 {
 	uint32		generation;
 
@@ -259,7 +264,7 @@ start_monitor(int slot, Oid database)
 		pfree(starts[slot].handle);
 		starts[slot].handle = NULL;
 	}
-	if (!register_monitor(slot, generation, database))
+	if (!register_monitor(slot, generation, database, name))
 	{
 		queue_worker_end_start(slot, generation, false);
 		return false;
@@ -279,6 +284,7 @@ start_monitors(TimestampTz now)
 	for (int i = QUEUE_LAUNCHER_SLOT + 1; i < queue_worker_num_slots(); i++)
 	{
 		QueueWorkerInfo info;
+		char		name[NAMEDATALEN];
 
 		queue_worker_info(i, &info);
 		if (info.state != QUEUE_WORKER_WAITING || info.closed)
@@ -288,7 +294,7 @@ start_monitors(TimestampTz now)
 			next = Min(next, info.retry_at);
 			continue;
 		}
-		switch (look_at_database(info.database))
+		switch (look_at_database(info.database, name))
 		{
 			case DATABASE_GONE:
 				queue_worker_forget(info.database);
@@ -298,7 +304,7 @@ start_monitors(TimestampTz now)
 			case DATABASE_ACCEPTS:
 				break;
 		}
-		if (!start_monitor(i, info.database))
+		if (!start_monitor(i, info.database, name))
 		{
 			hold_starts();
 			return hold_until;
@@ -369,7 +375,7 @@ report_overflow(void)
 	overflow_logged = true;
 	ereport(LOG,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			 errmsg("queue launcher: more databases have the extension than can have a monitor"),
+			 errmsg("queue launcher: there is no room for the monitor of another database"),
 			 errhint("Raise \"queue.max_monitors\".")));
 }
 

@@ -792,7 +792,7 @@ handle_error(const QueueWorkerJob *job, JobState *state)
 	if (remember_message(state, error))
 		ereport(LOG,
 				(errcode(error->sqlerrcode),
-				 errmsg("%s: job \"%s\" failed: %s", MyBgworkerEntry->bgw_type,
+				 errmsg("%s: job \"%s\" failed: %s", MyBgworkerEntry->bgw_name,
 						job->name, error->message ? error->message : ""),
 				 error->detail_log ? errdetail_internal("%s", error->detail_log) :
 				 error->detail ? errdetail_internal("%s", error->detail) : 0,
@@ -810,6 +810,7 @@ run_job(const QueueWorkerJob *job, JobState *state, MemoryContext turn)
 	Assert(!IsTransactionState());
 
 	MemoryContextSwitchTo(turn);
+	SetCurrentStatementStartTimestamp();
 	pgstat_report_activity(STATE_RUNNING, job->name);
 	PG_TRY();
 	{
@@ -883,6 +884,7 @@ queue_worker_loop(const QueueWorkerJob *jobs, int num_jobs,
 
 		ResetLatch(MyLatch);
 		handle_signals();
+		SetCurrentStatementStartTimestamp();
 		pg_atomic_exchange_u32(&my_slot->woken, 0);
 		if (!goes_on())
 			break;

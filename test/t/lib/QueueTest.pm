@@ -10,11 +10,11 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use QueueSession;
 use Test::More ();
-use Time::HiRes qw(usleep);
+use Time::HiRes qw(time usleep);
 
 our @EXPORT = qw(new_queue_node queue_conf digest_messages digest_catalog
   create_all_states sqlstate_of session check_indexes drain_all
-  kill_backend same);
+  kill_backend same seconds_until);
 
 # Settings that every server of these tests needs.
 sub queue_conf
@@ -175,6 +175,28 @@ sub kill_backend
 		usleep(50_000);
 	}
 	die 'the server does not come back';
+}
+
+# Ask again and again until the answer is as expected; the seconds it took,
+# or 999 and the last answer as a remark if it takes more than half a minute.
+sub seconds_until
+{
+	my ($node, $dbname, $sql, $expected) = @_;
+	my $start = time;
+	my $session = session($node, dbname => $dbname);
+	my $answer = '';
+
+	while (time - $start < 30)
+	{
+		my $result = $session->query($sql);
+		$answer = join "\n", @{ $result->{rows} || [] };
+		last if $answer eq $expected;
+		usleep(10_000);
+	}
+	$session->quit;
+	return time - $start if $answer eq $expected;
+	Test::More::diag("$sql: got $answer, not $expected");
+	return 999;
 }
 
 # amcheck finds nothing wrong with them; returns what it says.
