@@ -140,6 +140,7 @@ TAP = \
 	008_maintenance_under_load \
 	009_held_snapshot \
 	010_drop_and_create_extension \
+	015_rotation \
 	020_monitor_follows_extension \
 	021_monitor_and_databases \
 	022_monitor_on_standby \

@@ -56,6 +56,9 @@
 /* move them only when most of the segment can be given back for it */
 #define MOVE_AT_MOST_ONE_IN	2
 
+/* by how much a segment has outgrown its size */
+#define OUTGROWN			2
+
 /*
  * Messages that stay in a closed segment for this long are moved on; after a
  * refusal it takes longer, because all rows are counted to decide it.
@@ -424,8 +427,9 @@ has_free_segment(Rotation *rotation)
 
 /*
  * A closed segment has rows that are not dead.  Shall they be moved on?  Not
- * while there is room, nor before it has been stuck for a while, nor if most of
- * it would have to be moved, nor if old snapshots keep it anyway.
+ * while there is room, unless it has outgrown its size by far; nor before it
+ * has been stuck for a while, nor if most of it would have to be moved, nor if
+ * old snapshots keep it anyway.
  */
 static bool
 should_move(Rotation *rotation, Relation rel, SegmentWork *work)
@@ -435,7 +439,9 @@ should_move(Rotation *rotation, Relation rel, SegmentWork *work)
 
 	if (rotation->force)
 		return true;
-	if (!rotation->full || has_free_segment(rotation))
+	if ((!rotation->full || has_free_segment(rotation)) &&
+		RelationGetNumberOfBlocks(rel) / OUTGROWN <
+		(BlockNumber) queue_guc_segment_blocks)
 		return false;
 	if (work->stuck_since == 0)
 	{
@@ -443,7 +449,11 @@ should_move(Rotation *rotation, Relation rel, SegmentWork *work)
 		work->stuck_ms = MIN_STUCK_MS;
 	}
 	if (!TimestampDifferenceExceeds(work->stuck_since, now, work->stuck_ms))
+	{
+		/* after a refusal the heartbeat will do */
+		rotation->step->pending |= work->stuck_ms == MIN_STUCK_MS;
 		return false;
+	}
 	take_census(&census, rel, 0, RelationGetNumberOfBlocks(rel), true);
 	if ((rotation->table->eager || !census.any_recent) &&
 		census.num_live * MOVE_AT_MOST_ONE_IN <=
