@@ -740,7 +740,8 @@ fill_row(const ViewColumns *columns, const QueueMessage *message,
 {
 	const AttrNumber *args = columns->options.attnum;
 	Datum		msgid = message->values[QUEUE_COL_MSGID];
-	bool		waiting = !message->nulls[QUEUE_COL_DUE_AT];
+	bool		waiting = DatumGetInt16(message->values[QUEUE_COL_STATE]) ==
+	QUEUE_STATE_WAITING;
 
 	fill_column(columns->filled[FILLED_MSGID], msgid, false, values, nulls);
 	fill_column(columns->filled[FILLED_STATE],

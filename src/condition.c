@@ -65,6 +65,7 @@ typedef enum ConditionSource
 	SOURCE_COLUMN,
 	SOURCE_STATE,				/* as a word */
 	SOURCE_ENQ_TIME,			/* in the msgid */
+	SOURCE_DELIVER_AT,			/* while it waits */
 	SOURCE_EXPIRATION			/* how long, not until when */
 } ConditionSource;
 
@@ -83,7 +84,7 @@ static const ConditionName condition_names[] = {
 	{"priority", SOURCE_COLUMN, QUEUE_COL_PRIORITY, INT4OID},
 	{"correlation", SOURCE_COLUMN, QUEUE_COL_CORRELATION, TEXTOID},
 	{"properties", SOURCE_COLUMN, QUEUE_COL_PROPERTIES, JSONBOID},
-	{"deliver_at", SOURCE_COLUMN, QUEUE_COL_DUE_AT, TIMESTAMPTZOID},
+	{"deliver_at", SOURCE_DELIVER_AT, QUEUE_COL_DUE_AT, TIMESTAMPTZOID},
 	{"expires_at", SOURCE_COLUMN, QUEUE_COL_EXPIRES_AT, TIMESTAMPTZOID},
 	{"exception_queue", SOURCE_COLUMN, QUEUE_COL_EXCEPTION_QUEUE, TEXTOID},
 	{"sender", SOURCE_COLUMN, QUEUE_COL_SENDER_NAME, TEXTOID},
@@ -624,6 +625,10 @@ message_value(const QueueMessage *message, const ConditionName *name,
 			return CStringGetTextDatum(state_word(DatumGetInt16(value)));
 		case SOURCE_ENQ_TIME:
 			return TimestampTzGetDatum(queue_clock_msgid_time(DatumGetUUIDP(value)));
+		case SOURCE_DELIVER_AT:
+			*isnull = DatumGetInt16(message->values[QUEUE_COL_STATE]) !=
+				QUEUE_STATE_WAITING;
+			return *isnull ? (Datum) 0 : value;
 		case SOURCE_EXPIRATION:
 			return expiration_value(message);
 	}

@@ -51,12 +51,16 @@ static Oid	cached_user = InvalidOid;
 static char cached_user_name[NAMEDATALEN];
 static bool user_callback_registered = false;
 
-static void build_message(const QueueDesc *queue, TimestampTz now,
+static void build_message(const QueueDesc *queue,
 						  const QueueEnqueueOptions *options,
 						  ExceptionQueueCache *exceptions,
 						  QueueMessage *message);
+static void set_times(const QueueEnqueueOptions *options,
+					  QueueMessage *message);
 static bool due_time(const QueueEnqueueOptions *options, TimestampTz now,
 					 TimestampTz *due);
+static void set_time(QueueMessage *message, QueueColumn column,
+					 TimestampTz value);
 static TimestampTz expiration_time(const Interval *expiration,
 								   TimestampTz from);
 static TimestampTz add_interval(TimestampTz from, const Interval *interval,
@@ -120,10 +124,12 @@ queue_enqueue_one(const QueueDesc *queue, Datum payload, bool payload_null,
 	ExceptionQueueCache exceptions = {NULL, NULL};
 
 	queue_message_init(message);
-	build_message(queue, queue_clock_now(), options, &exceptions, message);
+	build_message(queue, options, &exceptions, message);
 	message->values[QUEUE_COL_PAYLOAD] =
 		queue_payload_convert(queue, payload, payload_null, payload_type,
 							  &message->nulls[QUEUE_COL_PAYLOAD]);
+	queue_message_identify(queue, message);
+	set_times(options, message);
 	queue_message_insert(queue, message, 1);
 }
 
@@ -134,7 +140,6 @@ queue_enqueue_many(const QueueDesc *queue, int count, const Datum *payloads,
 				   pg_uuid_t *msgids)
 {
 	ExceptionQueueCache exceptions = {NULL, NULL};
-	TimestampTz now = queue_clock_now();
 	MemoryContext piece_context = AllocSetContextCreate(CurrentMemoryContext,
 														"queue enqueue piece",
 														ALLOCSET_DEFAULT_SIZES);
@@ -156,12 +161,14 @@ queue_enqueue_many(const QueueDesc *queue, int count, const Datum *payloads,
 			int			n = done + i;
 
 			queue_message_init(message);
-			build_message(queue, now, shared ? options : &options[n],
+			build_message(queue, shared ? options : &options[n],
 						  &exceptions, message);
 			message->values[QUEUE_COL_PAYLOAD] =
 				queue_payload_convert(queue, payloads[n], payload_nulls[n],
 									  payload_type,
 									  &message->nulls[QUEUE_COL_PAYLOAD]);
+			queue_message_identify(queue, message);
+			set_times(shared ? options : &options[n], message);
 		}
 		queue_message_insert(queue, messages, piece);
 		for (int i = 0; i < piece; i++)
@@ -181,15 +188,13 @@ queue_enqueue_many(const QueueDesc *queue, int count, const Datum *payloads,
 /* What the row is to hold                                                */
 /* ---------------------------------------------------------------------- */
 
-/* Everything but the payload and what the store gives. */
+/* Everything but the payload, the times, and what the store gives. */
 static void
-build_message(const QueueDesc *queue, TimestampTz now,
-			  const QueueEnqueueOptions *options,
+build_message(const QueueDesc *queue, const QueueEnqueueOptions *options,
 			  ExceptionQueueCache *exceptions, QueueMessage *message)
 {
 	Datum	   *values = message->values;
 	bool	   *nulls = message->nulls;
-	TimestampTz ready_at = now;
 
 	values[QUEUE_COL_CONSUMER_ID] = Int32GetDatum(QUEUE_CONSUMER_NONE);
 	nulls[QUEUE_COL_CONSUMER_ID] = false;
@@ -200,19 +205,6 @@ build_message(const QueueDesc *queue, TimestampTz now,
 	values[QUEUE_COL_ENQ_USER] = PointerGetDatum(current_user_name());
 	nulls[QUEUE_COL_ENQ_USER] = false;
 
-	if (due_time(options, now, &ready_at))
-	{
-		values[QUEUE_COL_DUE_AT] = TimestampTzGetDatum(ready_at);
-		nulls[QUEUE_COL_DUE_AT] = false;
-	}
-	if (options->has_expiration &&
-		!queue_interval_is_forever(&options->expiration))
-	{
-		values[QUEUE_COL_EXPIRES_AT] =
-			TimestampTzGetDatum(expiration_time(&options->expiration,
-												ready_at));
-		nulls[QUEUE_COL_EXPIRES_AT] = false;
-	}
 	if (options->has_properties)
 		set_properties(message, options->properties);
 
@@ -250,6 +242,46 @@ build_message(const QueueDesc *queue, TimestampTz now,
 			PointerGetDatum(exceptions->stored);
 		nulls[QUEUE_COL_EXCEPTION_QUEUE] = false;
 	}
+}
+
+/*
+ * State, due time and end of a message that has its id.  Times are counted
+ * from the one in the id, so that the views, which know nothing else, show
+ * what was given.  But the clock that gives ids may run ahead of the wall
+ * clock, by years if that was set back, and nobody wants to wait for years:
+ * then times are counted from now, and the due time of a message that does
+ * not wait says from when.
+ */
+static void
+set_times(const QueueEnqueueOptions *options, QueueMessage *message)
+{
+	TimestampTz now;
+	TimestampTz enqueued;
+	TimestampTz ready_at;
+	bool		waits;
+
+	message->values[QUEUE_COL_STATE] = Int16GetDatum(QUEUE_STATE_READY);
+	message->nulls[QUEUE_COL_STATE] = false;
+	if (likely(!options->has_delay && !options->has_deliver_at &&
+			   !options->has_expiration))
+		return;
+
+	enqueued = queue_clock_msgid_time(DatumGetUUIDP(message->values[QUEUE_COL_MSGID]));
+	now = queue_clock_now();
+	ready_at = Min(enqueued, now);
+	waits = due_time(options, ready_at, &ready_at);
+	if (waits)
+		message->values[QUEUE_COL_STATE] = Int16GetDatum(QUEUE_STATE_WAITING);
+	if (options->has_expiration &&
+		!queue_interval_is_forever(&options->expiration))
+	{
+		set_time(message, QUEUE_COL_EXPIRES_AT,
+				 expiration_time(&options->expiration, ready_at));
+		if (ready_at != enqueued)
+			set_time(message, QUEUE_COL_DUE_AT, ready_at);
+	}
+	else if (waits)
+		set_time(message, QUEUE_COL_DUE_AT, ready_at);
 }
 
 /*
@@ -345,6 +377,13 @@ interval_sign(const Interval *interval)
 	return DatumGetInt32(DirectFunctionCall2(interval_cmp,
 											 IntervalPGetDatum(interval),
 											 IntervalPGetDatum(&zero)));
+}
+
+static void
+set_time(QueueMessage *message, QueueColumn column, TimestampTz value)
+{
+	message->values[column] = TimestampTzGetDatum(value);
+	message->nulls[column] = false;
 }
 
 static void

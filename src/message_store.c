@@ -800,7 +800,8 @@ insert_row(InsertTarget *target, int track, const QueueMessage *message)
 static bool
 is_waiting(const QueueMessage *message)
 {
-	return !message->nulls[QUEUE_COL_DUE_AT];
+	return DatumGetInt16(message->values[QUEUE_COL_STATE]) ==
+		QUEUE_STATE_WAITING;
 }
 
 static void
@@ -814,8 +815,6 @@ store_message(InsertTarget *ready, InsertTarget *waiting,
 		open_target(target, table, &table->waiting);
 	else if (target->rel == NULL)
 		open_current_segment(target, table);
-	set_value(message, QUEUE_COL_STATE,
-			  Int16GetDatum(waits ? QUEUE_STATE_WAITING : QUEUE_STATE_READY));
 	set_value(message, QUEUE_COL_SEGMENT,
 			  Int16GetDatum(waits ? 0 : target->segment));
 	insert_row(target, waits ? QUEUE_TRACK_DUE : target->segment, message);
@@ -853,29 +852,37 @@ defer_message(Oid queue, const QueueTable *table, const QueueMessage *message)
 }
 
 void
+queue_message_identify(const QueueDesc *queue, QueueMessage *message)
+{
+	const QueueTable *table = queue->table;
+	pg_uuid_t  *msgid = palloc(sizeof(pg_uuid_t));
+	TimestampTz tick;
+
+	raise_clock(table);
+	tick = queue_clock_tick();
+	queue_clock_msgid(msgid, tick);
+	set_value(message, QUEUE_COL_MSGID, UUIDPGetDatum(msgid));
+	set_value(message, QUEUE_COL_QUEUE_ID, Int32GetDatum(queue->id));
+	if (table->sort == QUEUE_SORT_ENQ_TIME_PRIORITY)
+		set_value(message, QUEUE_COL_ORDER_AT,
+				  Int64GetDatum(GetCurrentTransactionStartTimestamp()));
+	else if (QUEUE_SORT_AT_COMMIT(table->sort))
+		set_value(message, QUEUE_COL_ORDER_AT, Int64GetDatum(tick));
+}
+
+void
 queue_message_insert(const QueueDesc *queue, QueueMessage *messages, int count)
 {
 	const QueueTable *table = queue->table;
 	InsertTarget ready;
 	InsertTarget waiting;
-	pg_uuid_t  *msgids = palloc(count * sizeof(pg_uuid_t));
 	Oid			queue_oid = queue->relid;
 
-	raise_clock(table);
 	ready.rel = waiting.rel = NULL;
 	for (int i = 0; i < count; i++)
 	{
 		QueueMessage *message = &messages[i];
-		TimestampTz tick = queue_clock_tick();
 
-		queue_clock_msgid(&msgids[i], tick);
-		set_value(message, QUEUE_COL_MSGID, UUIDPGetDatum(&msgids[i]));
-		set_value(message, QUEUE_COL_QUEUE_ID, Int32GetDatum(queue->id));
-		if (table->sort == QUEUE_SORT_ENQ_TIME_PRIORITY)
-			set_value(message, QUEUE_COL_ORDER_AT,
-					  Int64GetDatum(GetCurrentTransactionStartTimestamp()));
-		else if (QUEUE_SORT_AT_COMMIT(table->sort))
-			set_value(message, QUEUE_COL_ORDER_AT, Int64GetDatum(tick));
 		set_value(message, QUEUE_COL_ENQ_XID,
 				  FullTransactionIdGetDatum(GetTopFullTransactionId()));
 		if (QUEUE_SORT_AT_COMMIT(table->sort) && !is_waiting(message))
@@ -1004,7 +1011,6 @@ queue_message_expire(const QueueDesc *from, const QueueDesc *to,
 	set_value(message, QUEUE_COL_SEGMENT, Int16GetDatum(0));
 	set_value(message, QUEUE_COL_QUEUE_ID, Int32GetDatum(to->id));
 	set_value(message, QUEUE_COL_EXPIRATION_REASON, CStringGetTextDatum(reason));
-	message->nulls[QUEUE_COL_DUE_AT] = true;
 
 	/* ids are local to a queue table, so another table's is kept by name */
 	if (from->queue_table == to->queue_table)
@@ -1031,7 +1037,9 @@ queue_message_relocate(const QueueTable *table, QueueMessage *message,
 	InsertTarget waiting;
 
 	ready.rel = waiting.rel = NULL;
-	message->nulls[QUEUE_COL_DUE_AT] = true;
+	set_value(message, QUEUE_COL_STATE,
+			  Int16GetDatum(not_before != 0 ? QUEUE_STATE_WAITING :
+							QUEUE_STATE_READY));
 	if (not_before != 0)
 		set_value(message, QUEUE_COL_DUE_AT, TimestampTzGetDatum(not_before));
 	store_message(&ready, &waiting, table, message);

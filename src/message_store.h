@@ -39,10 +39,17 @@ extern void queue_message_key(QueueKey *key, QueueSort sort,
 extern void queue_message_due_key(QueueKey *key, const QueueMessage *message);
 
 /*
- * Store messages of one queue: msgid, order_at, state, segment, queue_id and
- * enq_xid are set here, and the heads learn of it.  Order is kept.  The
- * caller holds the queue's lock and has checked everything.  msgid values
- * point into palloc'd memory of the current context.
+ * Give a new message its id, and with it its place in the queue: msgid,
+ * order_at and queue_id are set.  The id is palloc'd in the current context.
+ */
+extern void queue_message_identify(const QueueDesc *queue,
+								   QueueMessage *message);
+
+/*
+ * Store messages of one queue that have their ids and states, ready or
+ * waiting: segment and enq_xid are set here, and the heads learn of it.
+ * Order is kept.  The caller holds the queue's lock and has checked
+ * everything.
  */
 extern void queue_message_insert(const QueueDesc *queue,
 								 QueueMessage *messages, int count);

@@ -65,11 +65,11 @@ RESET queue.debug_clock_offset;
 -- expiration: never delivered afterwards, found in the exception queue, once
 SELECT queue.enqueue('t', 'short', expiration => '1 minute') IS NOT NULL AS sent;
 SELECT queue.enqueue('t', 'long', expiration => '1 hour') IS NOT NULL AS sent;
-SELECT payload, expiration::interval(0), (expires_at - enq_time)::interval(0) AS after FROM t ORDER BY msgid;
+SELECT payload, expiration, expires_at - enq_time AS after FROM t ORDER BY msgid;
 SET queue.debug_clock_offset = 61000000;
 SELECT payload FROM queue.dequeue('t', mode => 'browse', max_messages => 10);
 SELECT payload FROM queue.dequeue('t', max_messages => 10);
-SELECT payload, state FROM "aq$_t_qt_e";
+SELECT payload, state, expiration FROM "aq$_t_qt_e";
 SELECT user_data, msg_state, expiration_reason, original_queue_name, queue FROM aq$t_qt;
 SELECT payload FROM queue.dequeue('"aq$_t_qt_e"', max_messages => 10);
 SELECT payload FROM queue.dequeue('"aq$_t_qt_e"', max_messages => 10);
@@ -84,8 +84,20 @@ RESET queue.debug_clock_offset;
 SELECT queue.enqueue('t', 'both', delay => '1 hour', expiration => '1 minute') IS NOT NULL AS sent;
 SET queue.debug_clock_offset = 3670000000;
 SELECT payload FROM queue.dequeue('t');
+SELECT payload, state, deliver_at, expiration FROM "aq$_t_qt_e";
+SELECT user_data, delay - enq_time AS delay, expiration, expiration_reason FROM aq$t_qt;
 SELECT payload FROM queue.dequeue('"aq$_t_qt_e"');
 RESET queue.debug_clock_offset;
+
+-- what was given is what is shown, to the microsecond: by the views, by RETURNING, in conditions, for arrays
+INSERT INTO t (payload, expiration) VALUES ('returned', '1 hour 0.000001 s') RETURNING expiration, expires_at - enq_time AS after;
+INSERT INTO t (payload, delay, expiration) VALUES ('waits', '1 day', '2 hours') RETURNING deliver_at - enq_time AS delay, expiration, expires_at - deliver_at AS after;
+SELECT cardinality(queue.enqueue_array('t', '{a1,a2}', array_fill(jsonb_populate_record(NULL::queue.message_properties, '{"expiration": "3 hours"}'), '{2}')));
+SELECT payload, expiration, deliver_at - enq_time AS delay FROM t ORDER BY msgid;
+SELECT user_data, expiration, delay - enq_time AS delay FROM aq$t_qt ORDER BY enq_time;
+SELECT payload FROM queue.dequeue('t', max_messages => 10, condition => $$expiration = '3 hours' AND deliver_at IS NULL$$);
+SELECT payload FROM queue.dequeue('t', max_messages => 10, condition => $$expiration = '1 hour 0.000001 s'$$);
+SELECT queue.purge_queue_table('t_qt', $$expiration = '2 hours' AND deliver_at = enq_time + '1 day'::interval$$);
 
 -- expired nearly at once; expired by msgid
 SELECT queue.enqueue('t', 'zero', expiration => '1 us') IS NOT NULL AS sent;

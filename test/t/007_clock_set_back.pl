@@ -88,5 +88,30 @@ is( with_offset(4 * $hour,
 	'8', 'due after it');
 is(join(',', drain_all($node, 'postgres', 'orders')), '7,9', 'the rest, in order');
 
+# Ids are a day ahead of the clock now.  Delay and expiration do not wait for
+# that day, and are shown as they were given.
+$node->safe_psql('postgres', <<'SQL');
+SELECT queue.enqueue('orders', '"expires"', expiration => '1 minute');
+SELECT queue.enqueue('orders', '"waits"', delay => '1 minute');
+SELECT queue.enqueue('orders', '"both"', delay => '1 minute', expiration => '1 minute');
+SQL
+is( $node->safe_psql('postgres', <<'SQL'),
+SELECT payload, state, expiration,
+       deliver_at BETWEEN clock_timestamp() - '1 day'::interval AND clock_timestamp() - '23:58'::interval
+  FROM orders ORDER BY msgid
+SQL
+	qq{"expires"|ready|00:01:00|\n"waits"|waiting||t\n"both"|waiting|00:01:00|t},
+	'shown as given with ids ahead of the clock');
+my $minute = 60 * 1_000_000;
+is( with_offset(-24 * $hour + 1.5 * $minute,
+		q{SELECT payload FROM queue.dequeue('orders', max_messages => 9)}),
+	qq{"waits"\n"both"}, 'due and expired by the clock');
+is( $node->safe_psql('postgres', <<'SQL'),
+SELECT user_data, expiration, expiration_reason FROM aq$orders_qt
+ WHERE msg_state = 'EXPIRED' OR user_data = '"both"' ORDER BY msg_id
+SQL
+	qq{"expires"|00:01:00|TIME_EXPIRATION\n"both"|00:01:00|},
+	'shown as given afterwards');
+
 $node->stop;
 done_testing();
