@@ -71,6 +71,7 @@ DATA = $(wildcard sql/queue--*--*.sql)
 # Tests.  Each file must be named here: check-tests fails the build otherwise.
 REGRESS = \
 	arrays \
+	bad_input \
 	create_queue \
 	criteria \
 	dequeue_modes \

@@ -303,7 +303,8 @@ refuse_exception_settings(const char *name)
 	ereport(ERROR,
 			(errcode(ERRCODE_QUEUE_IS_EXCEPTION_QUEUE),
 			 errmsg("exception queue \"%s\" cannot have max_retries, retry_delay or retention_time",
-					name)));
+					name),
+			 errhint("Leave them out: what is in an exception queue stays until it is dequeued.")));
 }
 
 /* -------------------------------------------------------------------------

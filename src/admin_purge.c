@@ -20,8 +20,6 @@
 #include "executor/spi.h"
 #include "executor/tstoreReceiver.h"
 #include "miscadmin.h"
-#include "nodes/parsenodes.h"
-#include "parser/parser.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/plancache.h"
@@ -31,7 +29,9 @@
 #include "admin_internal.h"
 #include "admin_sql.h"
 #include "catalog.h"
+#include "catalog.h"
 #include "compat.h"
+#include "condition.h"
 #include "name.h"
 
 /* rows on their way from one statement to the next */
@@ -40,39 +40,6 @@ typedef struct RowSet
 	Tuplestorestate *rows;
 	TupleDesc	desc;
 } RowSet;
-
-/*
- * ERROR unless the condition is one expression: it will stand in a query in
- * parentheses and must not end them.
- */
-static void
-check_condition(const char *condition)
-{
-	List	   *statements;
-	SelectStmt *select;
-
-	statements = raw_parser(condition, RAW_PARSE_PLPGSQL_EXPR);
-	if (list_length(statements) == 1)
-	{
-		select = (SelectStmt *) linitial_node(RawStmt, statements)->stmt;
-		if (IsA(select, SelectStmt) && select->op == SETOP_NONE &&
-			list_length(select->targetList) == 1 &&
-			linitial_node(ResTarget, select->targetList)->name == NULL &&
-			select->distinctClause == NIL && select->intoClause == NULL &&
-			select->fromClause == NIL && select->whereClause == NULL &&
-			select->groupClause == NIL && select->havingClause == NULL &&
-			select->windowClause == NIL && select->valuesLists == NIL &&
-			select->sortClause == NIL && select->limitOffset == NULL &&
-			select->limitCount == NULL && select->lockingClause == NIL &&
-			select->withClause == NULL)
-			return;
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_SYNTAX_ERROR),
-			 errmsg("condition is not a single expression: \"%s\"",
-					condition),
-			 errhint("A condition is what could stand behind WHERE, such as \"priority > 5 AND queue = 'orders'\".")));
-}
 
 /* All messages of a table, with the columns that a condition may name. */
 static char *
@@ -101,7 +68,8 @@ condition_query(const char *condition)
 						   "SELECT qtview._table, qtview._row"
 						   " FROM (SELECT m.*, ");
 	queue_admin_append_names(&sql);
-	appendStringInfo(&sql, " FROM messages m) qtview WHERE (\n%s\n)",
+	appendStringInfo(&sql,
+					 " FROM messages m) qtview " QUEUE_CONDITION_WHERE "%s\n)",
 					 condition);
 	return sql.data;
 }
@@ -117,11 +85,30 @@ delete_command(Oid queue_table, const char *picked)
 					picked, queue_name_qualified(queue_table));
 }
 
+/* Let errors in the condition, if there is one, be shown as such. */
+static SPIPlanPtr
+prepare(const char *command, const char *condition)
+{
+	QueueConditionErrors errors;
+	SPIPlanPtr	plan;
+
+	if (condition != NULL)
+		queue_condition_begin_errors(&errors, condition, command);
+	plan = SPI_prepare(command, 0, NULL);
+	if (condition != NULL)
+		queue_condition_end_errors(&errors);
+	if (plan == NULL)
+		elog(ERROR, "SPI_prepare failed: %s",
+			 SPI_result_code_string(SPI_result));
+	return plan;
+}
+
 /* Everything, or what a condition names that runs as the current user. */
 static int64
 purge_at_once(Oid queue_table, const char *condition)
 {
 	char	   *picked;
+	SPIPlanPtr	plan;
 
 	if (condition == NULL)
 		picked = psprintf("SELECT m.tableoid AS _table, m.ctid AS _row"
@@ -129,11 +116,11 @@ purge_at_once(Oid queue_table, const char *condition)
 						  queue_name_qualified(queue_table));
 	else
 		picked = psprintf("SELECT qtview._table, qtview._row"
-						  " FROM (%s) qtview WHERE (\n%s\n)"
+						  " FROM (%s) qtview " QUEUE_CONDITION_WHERE "%s\n)"
 						  " FOR UPDATE OF qtview SKIP LOCKED",
 						  messages_query(queue_table, false), condition);
-	if (SPI_execute(delete_command(queue_table, picked), false, 0) !=
-		SPI_OK_DELETE)
+	plan = prepare(delete_command(queue_table, picked), condition);
+	if (SPI_execute_plan(plan, NULL, NULL, false, 0) != SPI_OK_DELETE)
 		elog(ERROR, "could not purge a queue table");
 	return SPI_processed;
 }
@@ -156,16 +143,14 @@ register_rows(const char *name, const RowSet *set)
 
 /* Run a query and keep its rows; set->rows is there, desc is set. */
 static void
-query_into(const char *command, RowSet *set, MemoryContext context)
+query_into(const char *command, const char *condition, RowSet *set,
+		   MemoryContext context)
 {
-	SPIPlanPtr	plan = SPI_prepare(command, 0, NULL);
+	SPIPlanPtr	plan = prepare(command, condition);
 	SPIExecuteOptions options = {0};
 	CachedPlanSource *source;
 	MemoryContext old;
 
-	if (plan == NULL)
-		elog(ERROR, "SPI_prepare failed: %s",
-			 SPI_result_code_string(SPI_result));
 	source = linitial(SPI_plan_get_plan_sources(plan));
 	old = MemoryContextSwitchTo(context);
 	set->desc = CreateTupleDescCopy(source->resultDesc);
@@ -197,13 +182,13 @@ purge_in_steps(Oid queue_table, Oid owner, const char *condition)
 	picked.rows = tuplestore_begin_heap(false, false, work_mem);
 
 	queue_admin_begin(&scope, owner);
-	query_into(messages_query(queue_table, true), &messages, context);
+	query_into(messages_query(queue_table, true), NULL, &messages, context);
 	queue_admin_end(&scope);
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
 	register_rows("messages", &messages);
-	query_into(condition_query(condition), &picked, context);
+	query_into(condition_query(condition), condition, &picked, context);
 	SPI_finish();
 
 	queue_admin_begin(&scope, owner);
@@ -224,6 +209,39 @@ purge_in_steps(Oid queue_table, Oid owner, const char *condition)
 	return count;
 }
 
+static void
+condition_error_callback(void *arg)
+{
+	errcontext("condition for messages of queue table \"%s\"", (char *) arg);
+}
+
+/* As the caller wants it. */
+static int64
+purge_by_condition(Oid queue_table, Oid owner, const char *condition)
+{
+	ErrorContextCallback callback;
+	int64		count;
+
+	callback.callback = condition_error_callback;
+	callback.arg = queue_catalog_name(queue_table);
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
+
+	queue_condition_check(condition);
+	if (!has_privs_of_role(GetUserId(), owner))
+		count = purge_in_steps(queue_table, owner, condition);
+	else
+	{
+		if (SPI_connect() != SPI_OK_CONNECT)
+			elog(ERROR, "SPI_connect failed");
+		count = purge_at_once(queue_table, condition);
+		SPI_finish();
+	}
+
+	error_context_stack = callback.previous;
+	return count;
+}
+
 int64
 queue_admin_purge_table(Oid queue_table, const char *condition)
 {
@@ -231,20 +249,10 @@ queue_admin_purge_table(Oid queue_table, const char *condition)
 	Oid			owner = queue_admin_check_table(queue_table);
 	int64		count;
 
-	if (condition == NULL)
-	{
-		queue_admin_begin(&scope, owner);
-		count = purge_at_once(queue_table, NULL);
-		queue_admin_end(&scope);
-		return count;
-	}
-
-	check_condition(condition);
-	if (!has_privs_of_role(GetUserId(), owner))
-		return purge_in_steps(queue_table, owner, condition);
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "SPI_connect failed");
-	count = purge_at_once(queue_table, condition);
-	SPI_finish();
+	if (condition != NULL)
+		return purge_by_condition(queue_table, owner, condition);
+	queue_admin_begin(&scope, owner);
+	count = purge_at_once(queue_table, NULL);
+	queue_admin_end(&scope);
 	return count;
 }

@@ -20,6 +20,7 @@
 #include "utils/timestamp.h"
 
 #include "admin.h"
+#include "api.h"
 #include "compat.h"
 #include "shmem.h"
 
@@ -68,7 +69,7 @@ check_not_null(FunctionCallInfo fcinfo, int n, const char *argument)
 	if (PG_ARGISNULL(n))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("%s must not be NULL", argument)));
+				 errmsg("argument \"%s\" must not be null", argument)));
 }
 
 static char *
@@ -87,7 +88,7 @@ required_text(FunctionCallInfo fcinfo, int n, const char *argument)
 	if (result[0] == '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("%s must not be empty", argument)));
+				 errmsg("argument \"%s\" must not be empty", argument)));
 	return result;
 }
 
@@ -203,13 +204,11 @@ Datum
 queue_purge_queue_table(PG_FUNCTION_ARGS)
 {
 	Oid			queue_table;
-	char	   *condition = NULL;
 
 	begin_call("queue.purge_queue_table()");
 	queue_table = required_oid(fcinfo, 0, "queue_table");
-	if (!PG_ARGISNULL(1))
-		condition = required_text(fcinfo, 1, "condition");
-	PG_RETURN_INT64(queue_admin_purge_table(queue_table, condition));
+	PG_RETURN_INT64(queue_admin_purge_table(queue_table,
+											optional_text(fcinfo, 1)));
 }
 
 /* adopt(queue_table) */
@@ -300,7 +299,7 @@ queue_alter_queue(PG_FUNCTION_ARGS)
 	Oid			queue;
 
 	begin_call("queue.alter_queue()");
-	queue = required_oid(fcinfo, 0, "queue");
+	queue = queue_api_queue(fcinfo, 0);
 	settings.max_retries = optional_max_retries(fcinfo, 1);
 	settings.set_max_retries = settings.max_retries != UNCHANGED;
 	settings.retry_delay = optional_interval(fcinfo, 2);
@@ -318,7 +317,7 @@ Datum
 queue_drop_queue(PG_FUNCTION_ARGS)
 {
 	begin_call("queue.drop_queue()");
-	queue_admin_drop_queue(required_oid(fcinfo, 0, "queue"));
+	queue_admin_drop_queue(queue_api_queue(fcinfo, 0));
 	PG_RETURN_VOID();
 }
 
@@ -327,7 +326,7 @@ Datum
 queue_start_queue(PG_FUNCTION_ARGS)
 {
 	begin_call("queue.start_queue()");
-	queue_admin_start_queue(required_oid(fcinfo, 0, "queue"),
+	queue_admin_start_queue(queue_api_queue(fcinfo, 0),
 							required_bool(fcinfo, 1, "enqueue"),
 							required_bool(fcinfo, 2, "dequeue"));
 	PG_RETURN_VOID();
@@ -338,7 +337,7 @@ Datum
 queue_stop_queue(PG_FUNCTION_ARGS)
 {
 	begin_call("queue.stop_queue()");
-	queue_admin_stop_queue(required_oid(fcinfo, 0, "queue"),
+	queue_admin_stop_queue(queue_api_queue(fcinfo, 0),
 						   required_bool(fcinfo, 1, "enqueue"),
 						   required_bool(fcinfo, 2, "dequeue"),
 						   required_bool(fcinfo, 3, "wait"));
@@ -360,7 +359,7 @@ queue_grant_queue_privilege(PG_FUNCTION_ARGS)
 
 	begin_call("queue.grant_queue_privilege()");
 	privilege = required_text(fcinfo, 0, "privilege");
-	queue = required_oid(fcinfo, 1, "queue");
+	queue = queue_api_queue(fcinfo, 1);
 	grantee = required_text(fcinfo, 2, "grantee");
 	queue_admin_grant_queue(privilege, queue, grantee,
 							required_bool(fcinfo, 3, "grant_option"));
@@ -377,7 +376,7 @@ queue_revoke_queue_privilege(PG_FUNCTION_ARGS)
 
 	begin_call("queue.revoke_queue_privilege()");
 	privilege = required_text(fcinfo, 0, "privilege");
-	queue = required_oid(fcinfo, 1, "queue");
+	queue = queue_api_queue(fcinfo, 1);
 	grantee = required_text(fcinfo, 2, "grantee");
 	queue_admin_revoke_queue(privilege, queue, grantee);
 	PG_RETURN_VOID();

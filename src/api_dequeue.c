@@ -313,7 +313,7 @@ refuse_options(FunctionCallInfo fcinfo, int base,
 					   lengthof(delivery_mode_words)) == 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("delivery_mode \"buffered\" is not supported yet"),
+				 errmsg("delivery_mode \"buffered\" is not supported in this version"),
 				 errhint("Use \"persistent\".")));
 }
 

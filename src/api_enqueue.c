@@ -229,7 +229,8 @@ queue_api_queue(FunctionCallInfo fcinfo, int argno)
 	if (PG_ARGISNULL(argno))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("argument \"%s\" must not be null", "queue")));
+				 errmsg("argument \"%s\" must not be null", "queue"),
+				 errhint("Name a queue; the view queue.queues lists them.")));
 	return PG_GETARG_OID(argno);
 }
 
@@ -392,7 +393,7 @@ refuse_option(const char *what, const char *hint)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("%s is not supported yet", what),
+			 errmsg("%s is not supported in this version", what),
 			 errhint("%s", hint)));
 }
 

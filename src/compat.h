@@ -94,11 +94,4 @@
 #define queue_interval_is_forever(interval) (false)
 #endif
 
-/* a possibly qualified name as a list */
-#if PG_VERSION_NUM >= 160000
-#define queue_string_to_names(string) stringToQualifiedNameList(string, NULL)
-#else
-#define queue_string_to_names(string) stringToQualifiedNameList(string)
-#endif
-
 #endif							/* QUEUE_COMPAT_H */

@@ -56,7 +56,7 @@
 /* plans kept */
 #define MAX_CONDITION_PLANS		64
 
-#define QUERY_PREFIX			"SELECT 1 WHERE (\n"
+#define QUERY_PREFIX			"SELECT 1 " QUEUE_CONDITION_WHERE
 #define QUERY_SUFFIX			"\n)"
 
 /* What a name means; the rest are columns of the queue table. */
@@ -133,6 +133,7 @@ struct QueueCondition
 	ConditionPlan *plan;
 	uint64		serial;			/* the plan's when it was found */
 	char	   *text;
+	char	   *queue_name;		/* for messages */
 };
 
 /* the message for which parameters are fetched */
@@ -149,7 +150,9 @@ static ConditionPlan *claim_place(void);
 static void free_plan(ConditionPlan *plan);
 static void prepare_plan(ConditionPlan *plan, const QueueTable *table,
 						 const char *text, uint32 hash);
-static void check_syntax(const char *text);
+static void name_queue(const QueueCondition *condition,
+					   ErrorContextCallback *callback);
+static void queue_error_callback(void *arg);
 static void check_select(const char *text, const SelectStmt *select);
 static int	clause_location(const SelectStmt *select);
 static int	text_position(const char *text, int location);
@@ -172,13 +175,17 @@ static bool execute_pinned(ConditionPlan *plan, ParamListInfo params);
 static bool execute_plan(ConditionPlan *plan, ParamListInfo params);
 
 QueueCondition *
-queue_condition_prepare(const QueueTable *table, const char *text)
+queue_condition_prepare(const QueueDesc *queue, const char *text)
 {
 	QueueCondition *condition = palloc(sizeof(QueueCondition));
+	ErrorContextCallback callback;
 
 	condition->text = pstrdup(text);
-	condition->plan = find_plan(table, text);
+	condition->queue_name = queue_catalog_name(queue->relid);
+	name_queue(condition, &callback);
+	condition->plan = find_plan(queue->table, text);
 	condition->serial = condition->plan->serial;
+	error_context_stack = callback.previous;
 	return condition;
 }
 
@@ -187,9 +194,12 @@ queue_condition_matches(QueueCondition *condition, const QueueTable *table,
 						const QueueMessage *message)
 {
 	ConditionPlan *plan = condition->plan;
+	ErrorContextCallback callback;
 	ConditionInput input;
 	ParamListInfo params;
 	bool		result;
+
+	name_queue(condition, &callback);
 
 	/* the place may have been given to another condition meanwhile */
 	if (plan->serial != condition->serial)
@@ -209,7 +219,24 @@ queue_condition_matches(QueueCondition *condition, const QueueTable *table,
 
 	result = execute_pinned(plan, params);
 	pfree(params);
+	error_context_stack = callback.previous;
 	return result;
+}
+
+/* Let errors name the queue.  The caller takes the callback off the stack. */
+static void
+name_queue(const QueueCondition *condition, ErrorContextCallback *callback)
+{
+	callback->callback = queue_error_callback;
+	callback->arg = condition->queue_name;
+	callback->previous = error_context_stack;
+	error_context_stack = callback;
+}
+
+static void
+queue_error_callback(void *arg)
+{
+	errcontext("condition for messages of queue \"%s\"", (char *) arg);
 }
 
 static bool
@@ -280,7 +307,7 @@ find_plan(const QueueTable *table, const char *text)
 		}
 	}
 
-	check_syntax(text);
+	queue_condition_check(text);
 	plan = claim_place();
 	prepare_plan(plan, table, text, hash);
 	return plan;
@@ -330,7 +357,7 @@ static void
 prepare_plan(ConditionPlan *plan, const QueueTable *table, const char *text,
 			 uint32 hash)
 {
-	ErrorContextCallback callback;
+	QueueConditionErrors errors;
 	StringInfoData query;
 	SPIPlanPtr	spi_plan;
 
@@ -345,13 +372,10 @@ prepare_plan(ConditionPlan *plan, const QueueTable *table, const char *text,
 	appendStringInfoString(&query, text);
 	appendStringInfoString(&query, QUERY_SUFFIX);
 
-	callback.callback = analysis_error_callback;
-	callback.arg = unconstify(char *, text);
-	callback.previous = error_context_stack;
-	error_context_stack = &callback;
+	queue_condition_begin_errors(&errors, text, query.data);
 	spi_plan = SPI_prepare_params(query.data, setup_parser, plan,
 								  CURSOR_OPT_GENERIC_PLAN);
-	error_context_stack = callback.previous;
+	queue_condition_end_errors(&errors);
 	if (spi_plan == NULL)
 		elog(ERROR, "condition was not prepared: %s",
 			 SPI_result_code_string(SPI_result));
@@ -372,8 +396,8 @@ prepare_plan(ConditionPlan *plan, const QueueTable *table, const char *text,
 /* Syntax                                                                 */
 /* ---------------------------------------------------------------------- */
 
-static void
-check_syntax(const char *text)
+void
+queue_condition_check(const char *text)
 {
 	ErrorContextCallback callback;
 	List	   *trees;
@@ -409,7 +433,7 @@ check_select(const char *text, const SelectStmt *select)
 		ereport(ERROR,
 				(errcode(ERRCODE_SYNTAX_ERROR),
 				 errmsg("condition is empty"),
-				 errhint("Leave the condition NULL to take any message.")));
+				 errhint("Leave the condition NULL to mean any message.")));
 	target = linitial_node(ResTarget, select->targetList);
 	if (location == -2 &&
 		(target->name != NULL ||
@@ -484,17 +508,40 @@ syntax_error_callback(void *arg)
 	}
 }
 
-/* Show the condition alone, not the query that it was put in. */
+void
+queue_condition_begin_errors(QueueConditionErrors *errors, const char *text,
+							 const char *query)
+{
+	const char *where = strstr(query, QUEUE_CONDITION_WHERE);
+
+	Assert(where != NULL);
+	errors->text = text;
+
+	errors->prefix =
+		pg_mbstrlen_with_len(query, where - query +
+							 strlen(QUEUE_CONDITION_WHERE));
+	errors->callback.callback = analysis_error_callback;
+	errors->callback.arg = errors;
+	errors->callback.previous = error_context_stack;
+	error_context_stack = &errors->callback;
+}
+
+void
+queue_condition_end_errors(QueueConditionErrors *errors)
+{
+	error_context_stack = errors->callback.previous;
+}
+
 static void
 analysis_error_callback(void *arg)
 {
+	const QueueConditionErrors *errors = arg;
 	int			position = getinternalerrposition();
-	int			prefix = (int) strlen(QUERY_PREFIX);
 
-	if (position > prefix)
+	if (position > errors->prefix)
 	{
-		internalerrposition(position - prefix);
-		internalerrquery((const char *) arg);
+		internalerrposition(position - errors->prefix);
+		internalerrquery(errors->text);
 	}
 }
 

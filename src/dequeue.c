@@ -699,6 +699,8 @@ find_queue(Oid queue_oid, const QueueDequeueOptions *options)
 				(errcode(ERRCODE_QUEUE_DEQUEUE_DISABLED),
 				 errmsg("queue \"%s\" is not enabled for dequeue",
 						queue_catalog_name(queue_oid)),
+				 queue->is_exception ?
+				 errhint("Start it with queue.start_queue(..., enqueue => false).") :
 				 errhint("Start it with queue.start_queue().")));
 	if (!OidIsValid(queue->table->payload_type))
 		ereport(ERROR,
@@ -786,7 +788,7 @@ queue_dequeue(Oid queue_oid, const QueueDequeueOptions *options,
 										   "queue dequeue",
 										   ALLOCSET_START_SMALL_SIZES);
 	if (options->condition != NULL)
-		dequeue.condition = queue_condition_prepare(dequeue.queue->table,
+		dequeue.condition = queue_condition_prepare(dequeue.queue,
 													options->condition);
 	prepare_navigation(&dequeue);
 

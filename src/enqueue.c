@@ -19,13 +19,13 @@
 
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "nodes/makefuncs.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/regproc.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
@@ -34,10 +34,14 @@
 #include "compat.h"
 #include "enqueue.h"
 #include "errors.h"
+#include "name.h"
 #include "payload.h"
 
 /* messages of an array that are built and stored at a time */
 #define ENQUEUE_PIECE	256
+
+/* microseconds by which a delay may be late since ids run ahead */
+#define MAX_CLOCK_LEAD	USECS_PER_SEC
 
 /* The last exception queue resolved: mostly it is the same in a batch. */
 typedef struct ExceptionQueueCache
@@ -68,7 +72,7 @@ static TimestampTz add_interval(TimestampTz from, const Interval *interval,
 static int	interval_sign(const Interval *interval);
 static void check_finite_delay(const QueueEnqueueOptions *options);
 static void set_text(QueueMessage *message, QueueColumn column,
-					 const char *value, int limit);
+					 const char *argument, const char *value, int limit);
 static void set_properties(QueueMessage *message, Datum properties);
 static text *resolve_exception_queue(const QueueDesc *queue,
 									 const char *name);
@@ -208,19 +212,19 @@ build_message(const QueueDesc *queue, const QueueEnqueueOptions *options,
 	if (options->has_properties)
 		set_properties(message, options->properties);
 
-	set_text(message, QUEUE_COL_CORRELATION, options->correlation,
+	set_text(message, QUEUE_COL_CORRELATION, "correlation", options->correlation,
 			 QUEUE_MAX_CORRELATION_LENGTH);
-	set_text(message, QUEUE_COL_SENDER_NAME, options->sender_name,
+	set_text(message, QUEUE_COL_SENDER_NAME, "sender", options->sender_name,
 			 QUEUE_MAX_NAME_LENGTH);
-	set_text(message, QUEUE_COL_SENDER_ADDRESS, options->sender_address,
+	set_text(message, QUEUE_COL_SENDER_ADDRESS, "sender", options->sender_address,
 			 QUEUE_MAX_CORRELATION_LENGTH);
-	set_text(message, QUEUE_COL_REPLY_TO, options->reply_to,
+	set_text(message, QUEUE_COL_REPLY_TO, "reply_to", options->reply_to,
 			 QUEUE_MAX_CORRELATION_LENGTH);
-	set_text(message, QUEUE_COL_ROUTING_KEY, options->routing_key,
+	set_text(message, QUEUE_COL_ROUTING_KEY, "routing_key", options->routing_key,
 			 QUEUE_MAX_CORRELATION_LENGTH);
-	set_text(message, QUEUE_COL_GROUP_KEY, options->group_key,
+	set_text(message, QUEUE_COL_GROUP_KEY, "group_key", options->group_key,
 			 QUEUE_MAX_NAME_LENGTH);
-	set_text(message, QUEUE_COL_DEDUP_KEY, options->dedup_key,
+	set_text(message, QUEUE_COL_DEDUP_KEY, "dedup_key", options->dedup_key,
 			 QUEUE_MAX_NAME_LENGTH);
 	if (options->has_sender_protocol)
 	{
@@ -248,9 +252,10 @@ build_message(const QueueDesc *queue, const QueueEnqueueOptions *options,
  * State, due time and end of a message that has its id.  Times are counted
  * from the one in the id, so that the views, which know nothing else, show
  * what was given.  But the clock that gives ids may run ahead of the wall
- * clock, by years if that was set back, and nobody wants to wait for years:
- * then times are counted from now, and the due time of a message that does
- * not wait says from when.
+ * clock: by a microsecond where two ids were given in one, and by years where
+ * the wall clock was set back.  Nobody wants to wait for years: then times
+ * are counted from now, and the due time of a message that does not wait says
+ * from when.
  */
 static void
 set_times(const QueueEnqueueOptions *options, QueueMessage *message)
@@ -268,7 +273,7 @@ set_times(const QueueEnqueueOptions *options, QueueMessage *message)
 
 	enqueued = queue_clock_msgid_time(DatumGetUUIDP(message->values[QUEUE_COL_MSGID]));
 	now = queue_clock_now();
-	ready_at = Min(enqueued, now);
+	ready_at = enqueued - now > MAX_CLOCK_LEAD ? now : enqueued;
 	waits = due_time(options, ready_at, &ready_at);
 	if (waits)
 		message->values[QUEUE_COL_STATE] = Int16GetDatum(QUEUE_STATE_WAITING);
@@ -341,12 +346,19 @@ check_finite_delay(const QueueEnqueueOptions *options)
 static TimestampTz
 expiration_time(const Interval *expiration, TimestampTz from)
 {
-	if (interval_sign(expiration) <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("expiration must be greater than zero"),
-				 errhint("Leave expiration NULL for a message that never expires.")));
-	return add_interval(from, expiration, "expiration");
+	if (interval_sign(expiration) > 0)
+	{
+		TimestampTz result = add_interval(from, expiration, "expiration");
+
+		/* a month less 29 days is nothing in February */
+		if (result > from)
+			return result;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("expiration must be greater than zero"),
+			 errhint("Leave expiration NULL for a message that never expires.")));
+	return from;				/* keep compiler quiet */
 }
 
 static TimestampTz
@@ -387,8 +399,8 @@ set_time(QueueMessage *message, QueueColumn column, TimestampTz value)
 }
 
 static void
-set_text(QueueMessage *message, QueueColumn column, const char *value,
-		 int limit)
+set_text(QueueMessage *message, QueueColumn column, const char *argument,
+		 const char *value, int limit)
 {
 	int			length;
 
@@ -398,8 +410,7 @@ set_text(QueueMessage *message, QueueColumn column, const char *value,
 	if (length > limit)
 		ereport(ERROR,
 				(errcode(ERRCODE_STRING_DATA_RIGHT_TRUNCATION),
-				 errmsg("value of %s is too long",
-						queue_column_names[column]),
+				 errmsg("argument \"%s\" is too long", argument),
 				 errdetail("It has %d bytes; the limit is %d.", length,
 						   limit)));
 	message->values[column] =
@@ -457,10 +468,12 @@ resolve_exception_queue(const QueueDesc *queue, const char *name)
 static Oid
 lookup_exception_queue(const char *name)
 {
-	/* an error if it is no name at all */
-	List	   *names = queue_string_to_names(name);
+	char	   *schema_name;
+	char	   *relation_name;
 
-	return RangeVarGetRelid(makeRangeVarFromNameList(names), NoLock, true);
+	queue_name_parse("exception_queue", name, &schema_name, &relation_name);
+	return RangeVarGetRelid(makeRangeVar(schema_name, relation_name, -1),
+							NoLock, true);
 }
 
 /*

@@ -147,6 +147,7 @@ static Datum convert_column(const QueueDesc *queue, Form_pg_attribute target,
 							Form_pg_attribute source, Datum value,
 							bool isnull, bool *result_isnull);
 pg_noreturn static void report_mismatch(const QueueDesc *queue, Oid type);
+static int	hint_at_conversion(Oid type, Oid expected);
 static void begin_conversion(const QueueDesc *queue,
 							 ErrorContextCallback *callback);
 static void payload_error_callback(void *arg);
@@ -632,7 +633,8 @@ convert_column(const QueueDesc *queue, Form_pg_attribute target,
 						   NameStr(target->attname),
 						   format_type_be(queue->table->payload_type),
 						   format_type_be(target->atttypid),
-						   format_type_be(source->atttypid))));
+						   format_type_be(source->atttypid)),
+				 hint_at_conversion(source->atttypid, target->atttypid)));
 	return convert(queue, conversion, value, isnull, result_isnull);
 }
 
@@ -650,9 +652,25 @@ report_mismatch(const QueueDesc *queue, Oid type)
 			 errdetail("The queue's payload type is %s, which has another number of columns.",
 					   expected_name) :
 			 errdetail("The queue's payload type is %s.", expected_name),
-			 getBaseType(expected) == JSONBOID ?
-			 errhint("Convert the value with to_jsonb().") :
-			 errhint("Cast the value to %s.", expected_name)));
+			 hint_at_conversion(type, expected)));
+}
+
+/* What turns a value of one type into one of the other? */
+static int
+hint_at_conversion(Oid type, Oid expected)
+{
+	Oid			base = getBaseType(expected);
+	Oid			function;
+
+	if (base == JSONBOID)
+		return errhint("Convert the value with to_jsonb().");
+	if (type_is_rowtype(base) && getBaseType(type) == JSONBOID)
+		return errhint("Convert the value with jsonb_populate_record().");
+	if (find_coercion_pathway(base, getBaseType(type), COERCION_EXPLICIT,
+							  &function) != COERCION_PATH_NONE)
+		return errhint("Cast the value to %s.", format_type_be(expected));
+	return errhint("Give a value of type %s, or its text.",
+				   format_type_be(expected));
 }
 
 /*

@@ -61,6 +61,8 @@ SAVEPOINT s;
 SELECT queue.enqueue('s_commit_time', 'c') IS NOT NULL AS sent;
 ROLLBACK TO s;
 SELECT queue.enqueue('s_commit_time', 'd') IS NOT NULL AS sent;
+SELECT count(*) FROM s_commit_time;
+SELECT pg_temp.one_by_one('s_commit_time');
 COMMIT;
 SELECT pg_temp.one_by_one('s_commit_time');
 

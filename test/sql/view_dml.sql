@@ -1,5 +1,5 @@
 -- Proves: a queue's view takes INSERT and COPY as enqueues, refuses DELETE and UPDATE, and shows only its own queue.
--- How: every form of INSERT, COPY in and out, RETURNING, ON CONFLICT, TRUNCATE, a leaky function, MERGE.
+-- How: every form of INSERT, COPY in and out, RETURNING, ON CONFLICT, TRUNCATE, a leaky function.
 \set ECHO none
 \getenv srcdir PG_ABS_SRCDIR
 \set include :srcdir '/sql/include/try.psql'
