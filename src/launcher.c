@@ -48,7 +48,11 @@
 /* a probe that takes longer goes on beside the next one */
 #define MAX_PROBE_MS			5000
 
-/* pause after the server had no worker process to give */
+/*
+ * Pause after the server had no worker process to give: short at first, for
+ * one may just be ending.
+ */
+#define FIRST_PROCESS_PAUSE_MS	1000
 #define NO_PROCESS_PAUSE_MS		10000
 
 /* datconnlimit of a database whose DROP was interrupted */
@@ -76,7 +80,7 @@ static TimestampTz probe_ends = 0;
 
 /* no starts before this */
 static TimestampTz hold_until = 0;
-static bool no_process_logged = false;
+static int	no_process = 0;		/* starts in a row that got none */
 static bool overflow_logged = false;
 
 void
@@ -182,7 +186,10 @@ look_at_database(Oid oid, char *name)
  * -------------------------------------------------------------------------
  */
 
-/* Find out about monitors that ended, above all before they attached. */
+/*
+ * Find out about monitors that ended, above all before they attached.  Only
+ * then is their process free for another.
+ */
 static void
 reap_monitors(void)
 {
@@ -197,6 +204,7 @@ reap_monitors(void)
 		queue_worker_end_start(i, start->generation, true);
 		pfree(start->handle);
 		start->handle = NULL;
+		hold_until = 0;
 	}
 }
 
@@ -237,11 +245,13 @@ register_monitor(int slot, uint32 generation, Oid database,
 static void
 hold_starts(void)
 {
+	no_process++;
 	hold_until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+											 no_process == 1 ?
+											 FIRST_PROCESS_PAUSE_MS :
 											 NO_PROCESS_PAUSE_MS);
-	if (no_process_logged)
+	if (no_process != 2)
 		return;
-	no_process_logged = true;
 	ereport(LOG,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			 errmsg("queue launcher: there is no worker process left for a queue monitor"),
@@ -258,18 +268,12 @@ start_monitor(int slot, Oid database, const char *name)
 	if (generation == 0)
 		return true;
 
-	/* a handle of an earlier start tells nothing any more */
-	if (starts[slot].handle != NULL)
-	{
-		pfree(starts[slot].handle);
-		starts[slot].handle = NULL;
-	}
 	if (!register_monitor(slot, generation, database, name))
 	{
 		queue_worker_end_start(slot, generation, false);
 		return false;
 	}
-	no_process_logged = false;
+	no_process = 0;
 	return true;
 }
 
@@ -286,6 +290,9 @@ start_monitors(TimestampTz now)
 		QueueWorkerInfo info;
 		char		name[NAMEDATALEN];
 
+		/* whoever was here last must have ended: the postmaster tells */
+		if (starts[i].handle != NULL)
+			continue;
 		queue_worker_info(i, &info);
 		if (info.state != QUEUE_WORKER_WAITING || info.closed)
 			continue;
