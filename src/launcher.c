@@ -80,7 +80,8 @@ static TimestampTz probe_ends = 0;
 
 /* no starts before this */
 static TimestampTz hold_until = 0;
-static int	no_process = 0;		/* starts in a row that got none */
+static bool no_process_again = false;	/* the last start got none, too */
+static bool no_process_logged = false;
 static bool overflow_logged = false;
 
 void
@@ -205,6 +206,7 @@ reap_monitors(void)
 		pfree(start->handle);
 		start->handle = NULL;
 		hold_until = 0;
+		no_process_again = false;
 	}
 }
 
@@ -241,17 +243,23 @@ register_monitor(int slot, uint32 generation, Oid database,
 	return registered;
 }
 
-/* The server has no worker process to give: say so once, and wait. */
+/*
+ * The server has no worker process to give: wait, and say so once.  (The
+ * postmaster calls a process ended a moment before another can have its
+ * place, so the first time means nothing.)
+ */
 static void
 hold_starts(void)
 {
-	no_process++;
+	bool		again = no_process_again;
+
+	no_process_again = true;
 	hold_until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
-											 no_process == 1 ?
-											 FIRST_PROCESS_PAUSE_MS :
-											 NO_PROCESS_PAUSE_MS);
-	if (no_process != 2)
+											 again ? NO_PROCESS_PAUSE_MS :
+											 FIRST_PROCESS_PAUSE_MS);
+	if (!again || no_process_logged)
 		return;
+	no_process_logged = true;
 	ereport(LOG,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			 errmsg("queue launcher: there is no worker process left for a queue monitor"),
@@ -273,7 +281,8 @@ start_monitor(int slot, Oid database, const char *name)
 		queue_worker_end_start(slot, generation, false);
 		return false;
 	}
-	no_process = 0;
+	no_process_again = false;
+	no_process_logged = false;
 	return true;
 }
 

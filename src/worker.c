@@ -863,6 +863,21 @@ sleep_until(TimestampTz until)
 	return (rc & WL_LATCH_SET) != 0;
 }
 
+/*
+ * Is the job to be called in this turn?  One that has failed is not, before
+ * its pause is over, even where all are; but no pause is longer than that,
+ * also when the system's clock was set back.
+ */
+static bool
+is_due(const JobState *state, TimestampTz now, bool all)
+{
+	if (state->due <= now)
+		return true;
+	if (state->failures > 0)
+		return state->due - now > MAX_BACKOFF_MS * INT64CONST(1000);
+	return all;
+}
+
 void
 queue_worker_loop(const QueueWorkerJob *jobs, int num_jobs,
 				  bool (*goes_on) (void))
@@ -885,7 +900,9 @@ queue_worker_loop(const QueueWorkerJob *jobs, int num_jobs,
 		ResetLatch(MyLatch);
 		handle_signals();
 		SetCurrentStatementStartTimestamp();
-		pg_atomic_exchange_u32(&my_slot->woken, 0);
+		/* a latch that was set just when the time was over counts as well */
+		if (pg_atomic_exchange_u32(&my_slot->woken, 0) != 0)
+			woken = true;
 		if (!goes_on())
 			break;
 		report_state(QUEUE_WORKER_RUNNING, 0);
@@ -896,7 +913,7 @@ queue_worker_loop(const QueueWorkerJob *jobs, int num_jobs,
 		all = woken || now >= heartbeat || heartbeat - now > nap;
 		for (int i = 0; i < num_jobs; i++)
 		{
-			if (states[i].due <= now || (all && states[i].failures == 0))
+			if (is_due(&states[i], now, all))
 				run_job(&jobs[i], &states[i], turn);
 			handle_signals();
 		}
