@@ -286,13 +286,19 @@ queue_start() {
 		echo "unix_socket_directories = '$QUEUE_WORK'"
 		for line; do printf '%s\n' "$line"; done
 	} | queue_as_user sh -c "cat >> '$data/postgresql.conf'"
+	queue_launch
+	export PGHOST=$QUEUE_WORK PGPORT=5432 PGUSER=postgres
+	export PGDATABASE=postgres PATH=$QUEUE_BIN:$PATH
+}
+
+# Start the server that is there, also after a crash, and wait for it.
+queue_launch() {
+	local data=$QUEUE_WORK/data
 	queue_as_user "$QUEUE_BIN/pg_ctl" -D "$data" -l "$QUEUE_WORK/server.log" \
-		-w -t 60 start >/dev/null || {
+		-w -t "${QUEUE_START_TIMEOUT:-60}" start >/dev/null || {
 		cat "$QUEUE_WORK/server.log" >&2
 		queue_fail "the server did not start"
 	}
-	export PGHOST=$QUEUE_WORK PGPORT=5432 PGUSER=postgres
-	export PGDATABASE=postgres PATH=$QUEUE_BIN:$PATH
 }
 
 # All of it: queue_server debug|release [line for postgresql.conf ...]
