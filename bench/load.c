@@ -330,8 +330,8 @@ count_messages(Client *client, int64_t when, int count)
 
 /*
  * May this client do so many more?  The count given with --messages is handed
- * out before the work, so that it is met exactly by any number of clients;
- * who then has nothing to do gives it back.
+ * out before the work, so that any number of clients meet it; who then does
+ * less gives the rest back, or takes it if it was more.
  */
 static bool
 claim_messages(int count)
@@ -574,6 +574,7 @@ consume(Client *client)
 		if (ack_sql)
 			acknowledge(client, taken);
 		atomic_fetch_sub(&outstanding, count);
+		give_back(take_batch - count);
 		count_messages(client, now_us(), count);
 		PQclear(taken);
 		if (count < take_batch && short_idle_us > 0)
