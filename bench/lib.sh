@@ -36,7 +36,9 @@ declare -A HAVE=()		# database -> messages in it
 ROUND=1
 CONTENDER=
 
-sql() { psql -XAtq -v ON_ERROR_STOP=1 "$@"; }
+sql() {
+	PGOPTIONS='-c client_min_messages=warning' psql -XAtq -v ON_ERROR_STOP=1 "$@"
+}
 step() { queue_say "bench: $(date +%T) $*"; }
 calculate() { awk "BEGIN { printf \"%.3f\", $* }"; }
 
@@ -154,7 +156,8 @@ dead_rows() { sql -c 'SELECT coalesce(sum(n_tup_upd + n_tup_del), 0) FROM pg_sta
 server_cpu() {
 	local postmaster
 	postmaster=$(head -n 1 "$QUEUE_WORK/data/postmaster.pid")
-	cat /proc/[0-9]*/stat 2>/dev/null |
+	# processes end while this is read
+	{ cat /proc/[0-9]*/stat 2>/dev/null || true; } |
 		awk -v postmaster="$postmaster" -v ticks="$(getconf CLK_TCK)" '
 			{ pid = $1; sub(/.*\) /, "") }
 			pid == postmaster { sum += $12 + $13 + $14 + $15 }

@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2034
 # graphile-worker: its schema and add_job(); what its workers ask for, as SQL
 # without the worker around it
-TITLE="graphile-worker"
+GRAPHILE_VERSION=0.16.6
+TITLE="graphile-worker $GRAPHILE_VERSION"
 SEND="SELECT graphile_worker.add_job('bench', \$1::json)"
 SEND_MANY="SELECT count(*) FROM graphile_worker.add_jobs(ARRAY(
 	SELECT json_populate_record(NULL::graphile_worker.job_spec, json_build_object('identifier', 'bench', 'payload', p))
@@ -21,11 +22,9 @@ TAKE="WITH j AS (
 ACK="DELETE FROM graphile_worker._private_jobs WHERE id = \$1::bigint"
 FILL="INSERT INTO graphile_worker._private_jobs (task_id, payload) SELECT 1, bench.payload(n)::json FROM generate_series(1, :count) n"
 COUNT="SELECT count(*) FROM graphile_worker._private_jobs"
-GRAPHILE_VERSION=0.16.6
 contender_prepare() {
 	REASON="npm cannot install graphile-worker@$GRAPHILE_VERSION here"
-	npm_package "graphile-worker@$GRAPHILE_VERSION" || return 1
-	TITLE+=" $GRAPHILE_VERSION"
+	npm_package "graphile-worker@$GRAPHILE_VERSION"
 }
 contender_setup() {
 	"$QUEUE_WORK/npm/node_modules/.bin/graphile-worker" --schema-only \

@@ -1,11 +1,11 @@
 # shellcheck shell=bash disable=SC2034
 # pg-boss: the SQL of its own source, without the worker around it; completed
 # jobs stay in its table until its maintenance archives them
-TITLE="pg-boss"
-COUNT="SELECT count(*) FROM pgboss.job WHERE state < 'active'"
-FILL="INSERT INTO pgboss.job (name, data) SELECT 'bench', bench.payload(n) FROM generate_series(1, :count) n"
 PG_BOSS_VERSION=10.4.2
 PG_BOSS_SQL=$QUEUE_WORK/pg_boss
+TITLE="pg-boss $PG_BOSS_VERSION"
+COUNT="SELECT count(*) FROM pgboss.job WHERE state < 'active'"
+FILL="INSERT INTO pgboss.job (name, data) SELECT 'bench', bench.payload(n) FROM generate_series(1, :count) n"
 contender_prepare() {
 	REASON="npm cannot install pg-boss@$PG_BOSS_VERSION here, or node is too old for it"
 	npm_package "pg-boss@$PG_BOSS_VERSION" || return 1
@@ -16,7 +16,6 @@ contender_setup() {
 	sql -f "$PG_BOSS_SQL/setup.sql" >/dev/null
 }
 if [ -f "$PG_BOSS_SQL/take.sql" ]; then
-	TITLE+=" $PG_BOSS_VERSION"
 	SEND=$(<"$PG_BOSS_SQL/send.sql")
 	SEND_MANY=$(<"$PG_BOSS_SQL/send_many.sql")
 	TAKE=$(<"$PG_BOSS_SQL/take.sql")
