@@ -28,13 +28,16 @@
 
 BENCH=$TOP/bench
 LOAD=$QUEUE_WORK/load
-FIGURES=$QUEUE_WORK/figures.csv
+FIGURES=$QUEUE_WORK/figures.csv	# measure,case,contender,name,round,value
+TITLES=$QUEUE_WORK/titles.csv	# contender,what tables call it
+LEFT_OUT=$QUEUE_WORK/left_out.csv
 SYNC=on					# synchronous_commit of the generator's sessions
 PAYLOAD=200				# bytes of a message
 declare -A PREPARED=()	# contender -> yes, or why not
 declare -A HAVE=()		# database -> messages in it
 ROUND=1
 CONTENDER=
+true | tee "$FIGURES" "$TITLES" >"$LEFT_OUT"
 
 sql() {
 	PGOPTIONS='-c client_min_messages=warning' psql -XAtq -v ON_ERROR_STOP=1 "$@"
@@ -73,11 +76,11 @@ available() {
 			sql -c "CREATE DATABASE $template TEMPLATE template_bench" &&
 			PGDATABASE=$template contender_setup; then
 			PREPARED[$1]=yes
-			printf '%s,%s\n' "$1" "$TITLE" >>"$QUEUE_WORK/titles"
+			printf '%s,%s\n' "$1" "$TITLE" >>"$TITLES"
 		fi
 		if [ "${PREPARED[$1]}" = no ]; then
 			step "left out: $1: $REASON"
-			printf '%s: %s\n' "$1" "$REASON" >>"$QUEUE_WORK/left_out"
+			printf '%s: %s\n' "$1" "$REASON" >>"$LEFT_OUT"
 		fi
 	fi
 	[ "${PREPARED[$1]}" = yes ]

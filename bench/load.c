@@ -838,7 +838,8 @@ run(void)
 				holder;
 	int64_t		warm_sent,
 				warm_received,
-				warm_time;
+				warm_time,
+				last;
 
 	nslots = warmup + seconds + 2;
 	samples = allocate(nslots, sizeof(double));
@@ -878,9 +879,9 @@ run(void)
 	for (int i = 0; i < nbackgrounds; i++)
 		pthread_join(backgrounds[i].thread, NULL);
 
-	/* a run that has ended before the warm-up has counts of all of it */
-	if (warmup > 0 && warm_time >= last_of(clients, PRODUCER) &&
-		warm_time >= last_of(clients, CONSUMER))
+	/* too little is left after the warm-up, if all has been taken by then */
+	last = last_of(clients, consumers > 0 ? CONSUMER : PRODUCER);
+	if (last - warm_time < seconds * INT64_C(500000))
 	{
 		warm_sent = warm_received = 0;
 		warm_time = start_time;

@@ -1,6 +1,5 @@
 # shellcheck shell=bash disable=SC2034
-# graphile-worker: its schema and add_job(); what its workers ask for, as SQL
-# without the worker around it
+# graphile-worker: its schema, functions and statements, without its worker
 GRAPHILE_VERSION=0.16.6
 TITLE="graphile-worker $GRAPHILE_VERSION"
 SEND="SELECT graphile_worker.add_job('bench', \$1::json)"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034
-# pg-boss: the SQL of its own source, without the worker around it; completed
-# jobs stay in its table until its maintenance archives them
+# pg-boss: its schema and the statements of its source, without its worker
+# Completed jobs stay in its table until its maintenance archives them.
 PG_BOSS_VERSION=10.4.2
 PG_BOSS_SQL=$QUEUE_WORK/pg_boss
 TITLE="pg-boss $PG_BOSS_VERSION"

@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2034
-# a table in the manner of pgmq: a read hides messages for a time and counts
-# the reads, a delete in another transaction ends the message; in plain
-# prepared SQL, which is faster than functions in PL/pgSQL
+# a table in the manner of pgmq: read with a visibility timeout, then delete
+# A read hides a message for a time and counts the reads, a delete in another
+# transaction ends it.  Plain prepared SQL, which is faster than functions in
+# PL/pgSQL.
 TITLE="pgmq-style"
 SETUP="CREATE TABLE bench (
 		msg_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

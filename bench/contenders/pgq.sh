@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034
-# PgQ 3: one consumer takes all that came between two ticks.  pgq_50 has a
-# tick every 50 ms.  The consumer's three calls are made in one function, to
+# PgQ 3: one consumer takes all that came between two ticks
+# pgq_50 has a tick every 50 ms.  The consumer's three calls are made in one function, to
 # spare it the round trips.
 TITLE="PgQ, ${VARIANT:=50} ms ticks"
 SETUP="CREATE EXTENSION pgq;

@@ -6,7 +6,11 @@ workload_batch() {
 	for clients in $BATCH_CLIENTS; do
 		CASE=on/$clients
 		step "batch: 100 messages a call, $clients clients"
-		each_round batch_round copy queue skip_locked pgmq pgq_50 graphile_worker pg_boss
+		if [ "$clients" = "$PEER_CLIENTS" ]; then
+			each_round batch_round copy queue skip_locked pgmq pgq_50 graphile_worker pg_boss
+		else
+			each_round batch_round copy queue skip_locked
+		fi
 	done
 }
 

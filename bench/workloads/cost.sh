@@ -15,22 +15,24 @@ cost_round() {
 	producing 4
 	cost_of enqueue "${ARGUMENTS[@]}"
 	record cost all stored_bytes \
-		"$(calculate "($(disk_bytes) - $disk) / $COST_MESSAGES")"
+		"$(calculate "($(disk_bytes) - $disk) / $(got sent)")"
 	[ -n "$TAKE$TAKE_MANY" ] || return 0
 	ARGUMENTS=()
 	consuming 4
 	cost_of dequeue "${ARGUMENTS[@]}"
 	record cost all dead_rows \
-		"$(calculate "$(dead_rows) / $COST_MESSAGES")"
+		"$(calculate "$(dead_rows) / $(got received)")"
 }
 
 cost_of() {				# what argument...
-	local what=$1 wal cpu
+	local what=$1 wal cpu count
 	shift
 	wal=$(wal_bytes) cpu=$(server_cpu)
-	load "$@" --messages "$COST_MESSAGES" --seconds 600
+	# some would need minutes for so many
+	load "$@" --messages "$COST_MESSAGES" --seconds 20
+	count=$(got sent "$(got received)")
 	record cost all "${what}_wal_bytes" \
-		"$(calculate "($(wal_bytes) - $wal) / $COST_MESSAGES")"
+		"$(calculate "($(wal_bytes) - $wal) / $count")"
 	record cost all "${what}_cpu_us" \
-		"$(calculate "($(server_cpu) - $cpu) * 1000 / $COST_MESSAGES")"
+		"$(calculate "($(server_cpu) - $cpu) * 1000 / $count")"
 }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034
-# 1,000 messages a second from 4 producers, 4 consumers that ask again 1 ms
-# after they got nothing: latency from end to end
+# 1,000 messages a second: latency from end to end
+# 4 producers, 4 consumers that ask again 1 ms after they got nothing.
 
 workload_paced() {
 	step "paced: 1,000 messages a second"

@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2034
-# another session holds a snapshot: 4 + 4 clients, 1,000 messages waiting, one
-# message per transaction, before, meanwhile and after; disk, and when what
-# has grown is given back
+# another session holds a snapshot: rate and disk before, meanwhile, after
+# 4 + 4 clients, one message per transaction, 1,000 messages waiting.
 
 workload_snapshot() {
 	local ROUNDS=$SNAPSHOT_ROUNDS

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034
-# 4 producers and 4 consumers, one message per transaction, 1,000 messages
-# waiting; beside it, what 8 clients commit with plain INSERTs
+# 4 producers and 4 consumers, one message per transaction, 1,000 waiting
+# Beside it, what 8 clients commit with plain INSERTs.
 
 workload_steady() {
 	step "steady: 4 + 4 clients, backlog of 1,000"

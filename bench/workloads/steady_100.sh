@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034
-# 4 producers of single messages, consumers take up to 100 a call; one that
-# got fewer waits for 5 ms.  PgQ with several ticks and its one consumer.
+# 4 producers of single messages, consumers take up to 100 a call
+# A consumer that got fewer waits for 5 ms.  PgQ with several ticks and its one
+# consumer.
 
 workload_steady_100() {
 	local tick contenders=(queue skip_locked pgmq)
