@@ -225,10 +225,12 @@ Oid
 queue_admin_make_queue(const NewQueue *new_queue)
 {
 	StringInfoData sql;
-	int32		id = next_queue_id(new_queue->queue_table);
+	int32		id;
 	char	   *view;
 	Oid			relid;
 
+	id = new_queue->is_default_exception ? QUEUE_DEFAULT_EXCEPTION_ID :
+		next_queue_id(new_queue->queue_table);
 	view = quote_qualified_identifier(get_namespace_name(new_queue->schema),
 									  new_queue->name);
 	initStringInfo(&sql);

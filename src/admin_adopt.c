@@ -212,6 +212,20 @@ check_adoptable(Oid queue_table)
 	return owner;
 }
 
+/* Somebody has dropped its view, or not restored it. */
+static void
+make_missing_exception_queue(Oid queue_table)
+{
+	Oid			queue = queue_catalog_exception_queue(queue_table);
+
+	if (OidIsValid(queue) && get_rel_relkind(queue) == RELKIND_VIEW)
+		return;
+	if (OidIsValid(queue))
+		(void) queue_admin_run_catalog_oid("DELETE FROM queue.queue"
+										   " WHERE view = $1", queue);
+	queue_admin_make_exception_queue(queue_table);
+}
+
 int
 queue_admin_adopt(Oid queue_table)
 {
@@ -242,6 +256,7 @@ queue_admin_adopt(Oid queue_table)
 		queue_catalog_invalidate(found->view);
 	}
 	raise_last_queue_id(queue_table);
+	make_missing_exception_queue(queue_table);
 	queue_admin_end(&scope);
 	return adopted;
 }

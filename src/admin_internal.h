@@ -35,9 +35,12 @@ typedef struct NewQueue
 	Oid			schema;
 	const char *name;
 	bool		is_exception;
-	bool		is_default_exception;
+	bool		is_default_exception;	/* its id is known */
 	const QueueSettings *settings;
 } NewQueue;
+
+/* the id of a queue table's default exception queue, which is made first */
+#define QUEUE_DEFAULT_EXCEPTION_ID	1
 
 /* admin.c */
 /* Make the view and the row of a queue; the caller has begun a command. */
@@ -57,6 +60,7 @@ extern void queue_admin_rethrow(MemoryContext context, const char *kind,
 extern char *queue_admin_parse_sort_list(const char *sort_list);
 extern Oid	queue_admin_make_table(Oid schema, const char *name, Oid owner,
 								   const QueueTableSpec *spec);
+extern void queue_admin_make_exception_queue(Oid queue_table);
 extern void queue_admin_check_spec(const QueueTableSpec *spec);
 extern Oid	queue_admin_check_table(Oid queue_table);
 

@@ -396,9 +396,14 @@ insert_table_row(Oid queue_table, const QueueTableSpec *spec)
 								   5, types, values, nulls);
 }
 
-static void
-make_exception_queue(Oid queue_table, Oid schema, const char *name)
+/*
+ * Make the default exception queue of a queue table.  One that takes the
+ * place of another has its messages.
+ */
+void
+queue_admin_make_exception_queue(Oid queue_table)
 {
+	Oid			schema = get_rel_namespace(queue_table);
 	NewQueue	new_queue = {0};
 	QueueSettings settings = {0};
 
@@ -407,7 +412,8 @@ make_exception_queue(Oid queue_table, Oid schema, const char *name)
 	settings.retention = palloc0(sizeof(Interval));
 	new_queue.queue_table = queue_table;
 	new_queue.schema = schema;
-	new_queue.name = queue_name_derive("aq$_", name, "_e", schema);
+	new_queue.name = queue_name_derive("aq$_", get_rel_name(queue_table), "_e",
+									   schema);
 	new_queue.is_exception = true;
 	new_queue.is_default_exception = true;
 	new_queue.settings = &settings;
@@ -427,7 +433,7 @@ queue_admin_make_table(Oid schema, const char *name, Oid owner,
 	queue_table = make_partitioned_table(schema, name, spec);
 	insert_table_row(queue_table, spec);
 	make_message_view(queue_table, schema, name);
-	make_exception_queue(queue_table, schema, name);
+	queue_admin_make_exception_queue(queue_table);
 	queue_catalog_invalidate(queue_table);
 	return queue_table;
 }

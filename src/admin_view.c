@@ -121,6 +121,15 @@ default_exception_queue(const char *source)
 					source);
 }
 
+/*
+ * The relation whose qualified name a message holds, as oid.  Not by
+ * to_regclass(), which is an error for who may not look into that schema.
+ */
+static const char named_exception_queue[] =
+"(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+" WHERE c.relname = (parse_ident(m.exception_queue))[2]::name"
+" AND n.nspname = (parse_ident(m.exception_queue))[1]::name)";
+
 /* The owner of a relation, an expression of type oid. */
 static char *
 owner_of(const char *relation)
@@ -161,9 +170,12 @@ queue_admin_append_table_columns(StringInfo sql, Oid queue_table,
 						 " AS _original,"
 						 " CASE WHEN m.state <> 3 THEN %s::regclass END"
 						 " AS _default,"
+						 " CASE WHEN m.state <> 3 THEN %s::regclass END"
+						 " AS _named,"
 						 " CASE WHEN m.state <> 3 THEN m.exception_queue END"
 						 " AS _exception, ",
-						 current, original, exception);
+						 current, original, exception,
+						 named_exception_queue);
 	else
 		appendStringInfo(sql, "%s::regclass::text AS queue, ",
 						 current);
@@ -192,13 +204,14 @@ queue_admin_append_table_columns(StringInfo sql, Oid queue_table,
 					 " CASE WHEN m.exception_queue IS NULL THEN %s"
 					 " ELSE %s END END AS exception_queue_owner,",
 					 owner_of(exception),
-					 owner_of("to_regclass(m.exception_queue)::oid"));
+					 owner_of(named_exception_queue));
 	if (!raw_names)
 		appendStringInfo(sql,
 						 " CASE WHEN m.state <> 3 THEN"
-						 " coalesce(m.exception_queue, %s::regclass::text)"
+						 " coalesce(%s::regclass::text, m.exception_queue,"
+						 " %s::regclass::text)"
 						 " END AS exception_queue,",
-						 exception);
+						 named_exception_queue, exception);
 	appendStringInfoString(sql, " m.payload AS user_data, m.original_msgid,");
 	if (!raw_names)
 		appendStringInfo(sql,
@@ -222,7 +235,7 @@ queue_admin_append_names(StringInfo sql)
 {
 	appendStringInfoString(sql,
 						   "m._queue::pg_catalog.text AS queue,"
-						   " coalesce(m._exception,"
+						   " coalesce(m._named::pg_catalog.text, m._exception,"
 						   " m._default::pg_catalog.text) AS exception_queue,"
 						   " m._original::pg_catalog.text"
 						   " AS original_queue_name");

@@ -342,15 +342,10 @@ refuse_navigation(Oid queue)
 static void
 check_payload_type(Oid queue, const QueueTable *table, Oid payload_type)
 {
-	if (payload_type == table->payload_type)
+	/* whether there is a payload at all, queue_dequeue() will see */
+	if (payload_type == table->payload_type ||
+		!OidIsValid(table->payload_type))
 		return;
-	if (!OidIsValid(table->payload_type))
-		ereport(ERROR,
-				(errcode(ERRCODE_QUEUE_DAMAGED),
-				 errmsg("queue table \"%s\" has lost its column \"payload\"",
-						queue_catalog_name(table->relid)),
-				 errdetail("The column or its type has been dropped."),
-				 errhint("Use queue.dequeue(), which shows no payload.")));
 	ereport(ERROR,
 			(errcode(ERRCODE_QUEUE_PAYLOAD_MISMATCH),
 			 errmsg("type %s is not the payload type of queue \"%s\"",

@@ -141,6 +141,7 @@ typedef struct ViewColumns
 	OptionColumns options;
 	AttrNumber	payload;
 	AttrNumber	filled[NUM_FILLED_COLUMNS];
+	Bitmapset  *strange;		/* columns that are none of these */
 } ViewColumns;
 
 static const QueueWord visibility_words[] = {
@@ -184,8 +185,11 @@ static void fetch_options(const OptionColumns *columns, const Datum *values,
 						  const bool *nulls, NullableDatum *args);
 static void check_trigger(FunctionCallInfo fcinfo);
 static ViewColumns *view_columns(FunctionCallInfo fcinfo, Relation view);
+static bool is_known_column(const ViewColumns *columns, AttrNumber attnum);
 static void refuse_filled(Relation view, const ViewColumns *columns,
 						  const bool *nulls);
+static void refuse_strange(Relation view, const ViewColumns *columns,
+						   const bool *nulls);
 static void fill_row(const ViewColumns *columns, const QueueMessage *message,
 					 Datum *values, bool *nulls);
 static void fill_column(AttrNumber attnum, Datum value, bool isnull,
@@ -653,6 +657,7 @@ queue_internal_view_insert(PG_FUNCTION_ARGS)
 	nulls = palloc_array(bool, desc->natts);
 	heap_deform_tuple(trigger->tg_trigtuple, desc, values, nulls);
 	refuse_filled(view, columns, nulls);
+	refuse_strange(view, columns, nulls);
 
 	queue_enqueue_options_init(&options);
 	fetch_options(&columns->options, values, nulls, args);
@@ -712,8 +717,34 @@ view_columns(FunctionCallInfo fcinfo, Relation view)
 				 errmsg("view %s has lost its column \"payload\"",
 						queue_catalog_name(RelationGetRelid(view))),
 				 errhint("Enqueue with queue.enqueue().")));
+	for (int i = 0; i < desc->natts; i++)
+	{
+		MemoryContext old = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+
+		if (!is_known_column(columns, i + 1))
+			columns->strange = bms_add_member(columns->strange, i);
+		MemoryContextSwitchTo(old);
+	}
 	fcinfo->flinfo->fn_extra = columns;
 	return columns;
+}
+
+static bool
+is_known_column(const ViewColumns *columns, AttrNumber attnum)
+{
+	if (columns->payload == attnum)
+		return true;
+	for (int i = 0; i < NUM_ENQUEUE_ARGS; i++)
+	{
+		if (columns->options.attnum[i] == attnum)
+			return true;
+	}
+	for (int i = 0; i < NUM_FILLED_COLUMNS; i++)
+	{
+		if (columns->filled[i] == attnum)
+			return true;
+	}
+	return false;
 }
 
 /* Nobody chooses what the engine fills in. */
@@ -731,6 +762,25 @@ refuse_filled(Relation view, const ViewColumns *columns, const bool *nulls)
 							filled_columns[i].name,
 							queue_catalog_name(RelationGetRelid(view))),
 					 errhint("Leave the column out; it is given by the queue.")));
+	}
+}
+
+/* A value that would go nowhere: a column was renamed, or added. */
+static void
+refuse_strange(Relation view, const ViewColumns *columns, const bool *nulls)
+{
+	int			i = -1;
+
+	while ((i = bms_next_member(columns->strange, i)) >= 0)
+	{
+		if (!nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_QUEUE_DAMAGED),
+					 errmsg("column \"%s\" of queue \"%s\" is none of a queue's columns",
+							NameStr(TupleDescAttr(RelationGetDescr(view), i)->attname),
+							queue_catalog_name(RelationGetRelid(view))),
+					 errdetail("The columns of a queue's view must keep their names."),
+					 errhint("Give it its name again with ALTER VIEW ... RENAME COLUMN, or enqueue with queue.enqueue().")));
 	}
 }
 

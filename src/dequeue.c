@@ -29,6 +29,7 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/hsearch.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -243,6 +244,24 @@ detoast_message(const QueueTable *table, Relation rel, QueueMessage *message,
 	}
 }
 
+/*
+ * The relation that a message names as its exception queue, if there is one.
+ * The producer may name it; the consumer who comes by needs no rights there.
+ */
+static Oid
+named_exception_queue(const char *name)
+{
+	List	   *parts;
+	Oid			schema;
+
+	if (!SplitIdentifierString(pstrdup(name), '.', &parts) ||
+		list_length(parts) != 2)
+		return InvalidOid;
+	schema = get_namespace_oid(linitial(parts), true);
+	return OidIsValid(schema) ?
+		get_relname_relid(lsecond(parts), schema) : InvalidOid;
+}
+
 /* The exception queue a message goes to: its own, else the table's. */
 static QueueDesc *
 find_exception_queue(Dequeue *dequeue, const QueueMessage *message)
@@ -255,12 +274,12 @@ find_exception_queue(Dequeue *dequeue, const QueueMessage *message)
 	{
 		char	   *name = TextDatumGetCString(message->values[QUEUE_COL_EXCEPTION_QUEUE]);
 
-		oid = RangeVarGetRelid(makeRangeVarFromNameList(textToQualifiedNameList(cstring_to_text(name))),
-							   NoLock, true);
+		oid = named_exception_queue(name);
 		if (OidIsValid(oid))
 			found = queue_catalog_find(oid, true);
 		if (found != NULL && found->is_exception &&
-			found->table->payload_type == table->payload_type)
+			found->table->payload_type == table->payload_type &&
+			found->table->payload_typmod == table->payload_typmod)
 			return found;
 		ereport(LOG,
 				(errmsg("exception queue %s of a message in queue \"%s\" cannot be used, the default one is",
@@ -273,7 +292,7 @@ find_exception_queue(Dequeue *dequeue, const QueueMessage *message)
 				(errcode(ERRCODE_QUEUE_DAMAGED),
 				 errmsg("queue table \"%s\" has lost its exception queue",
 						queue_catalog_name(table->relid)),
-				 errhint("Register it again with queue.adopt().")));
+				 errhint("Make it again with queue.adopt().")));
 	return found;
 }
 
@@ -705,9 +724,10 @@ find_queue(Oid queue_oid, const QueueDequeueOptions *options)
 	if (!OidIsValid(queue->table->payload_type))
 		ereport(ERROR,
 				(errcode(ERRCODE_QUEUE_DAMAGED),
-				 errmsg("queue table \"%s\" has lost its payload column",
+				 errmsg("queue table \"%s\" has lost its column \"payload\"",
 						queue_catalog_name(queue->queue_table)),
-				 errhint("Drop it with queue.drop_queue_table(..., force => true).")));
+				 errdetail("The column or its type has been dropped, or it has another name."),
+				 errhint("Restore it, or drop the queue table with queue.drop_queue_table(..., force => true).")));
 	return queue;
 }
 

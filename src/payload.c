@@ -686,8 +686,8 @@ begin_conversion(const QueueDesc *queue, ErrorContextCallback *callback)
 				(errcode(ERRCODE_QUEUE_DAMAGED),
 				 errmsg("queue table \"%s\" has lost its column \"payload\"",
 						queue_catalog_name(queue->table->relid)),
-				 errdetail("The column or its type has been dropped."),
-				 errhint("Add the column again, or drop the queue table with queue.drop_queue_table(force => true).")));
+				 errdetail("The column or its type has been dropped, or it has another name."),
+				 errhint("Restore it, or drop the queue table with queue.drop_queue_table(..., force => true).")));
 
 	if (unlikely(queue->relid != last_queue))
 	{

@@ -13,7 +13,8 @@
  *	multiple_consumers	has its queues' messages one recipient or many
  *	message_grouping	none or transactional
  *	rotation			safe or eager truncation of segments
- *	last_queue_id		the highest queue id ever given in this table
+ *	last_queue_id		the highest queue id ever given in this table; that of
+ *						its default exception queue is 1
  *	created_at			when it was made
  *	comment				free text
  */
@@ -29,8 +30,8 @@ CREATE TABLE queue.queue_table (
 						CHECK (message_grouping IN ('none', 'transactional')),
 	rotation			pg_catalog.text NOT NULL DEFAULT 'safe'
 						CHECK (rotation IN ('safe', 'eager')),
-	last_queue_id		pg_catalog.int4 NOT NULL DEFAULT 0
-						CHECK (last_queue_id >= 0),
+	last_queue_id		pg_catalog.int4 NOT NULL DEFAULT 1
+						CHECK (last_queue_id >= 1),
 	created_at			pg_catalog.timestamptz NOT NULL DEFAULT pg_catalog.now(),
 	comment				pg_catalog.text
 );

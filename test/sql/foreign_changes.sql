@@ -125,6 +125,37 @@ DROP VIEW "aq$_f_qt_e";
 SELECT queue.enqueue('f', 'expired', expiration => '1 us') IS NOT NULL AS sent;
 SELECT queue.enqueue('f', 'next') IS NOT NULL AS sent;
 CALL pg_temp.try($$SELECT queue.dequeue('f')$$);
+-- adopt makes it again, with what was in it
+SELECT queue.adopt('f_qt');
+SELECT payload FROM queue.dequeue('f');
+SELECT payload, state FROM "aq$_f_qt_e";
+DROP VIEW "aq$_f_qt_e";
+SELECT queue.adopt('f_qt');
+SELECT view, queue_type, is_default_exception, enqueue_enabled, dequeue_enabled FROM queue.queue WHERE queue_table = 'f_qt'::regclass ORDER BY id;
+SELECT payload, state FROM "aq$_f_qt_e";
+SELECT queue.start_queue('"aq$_f_qt_e"', enqueue => false);
+SELECT payload FROM queue.dequeue('"aq$_f_qt_e"');
+SELECT queue.drop_queue_table('f_qt', force => true);
+
+-- columns renamed: nothing is lost without a word
+SELECT queue.create_queue('f', payload_type => 'text');
+ALTER VIEW f RENAME COLUMN priority TO urgency;
+ALTER VIEW f ALTER COLUMN urgency DROP DEFAULT;
+CALL pg_temp.try($$INSERT INTO f (payload, urgency) VALUES ('x', 7)$$);
+INSERT INTO f (payload) VALUES ('without');
+ALTER VIEW f RENAME COLUMN payload TO body;
+CALL pg_temp.try($$INSERT INTO f (body) VALUES ('x')$$);
+SELECT payload, priority FROM queue.dequeue('f', max_messages => 10);
+ALTER VIEW f RENAME COLUMN delay TO wait;
+ALTER VIEW f RENAME COLUMN body TO delay;
+CALL pg_temp.try($$INSERT INTO f (delay) VALUES ('x')$$);
+ALTER TABLE f_qt RENAME COLUMN payload TO body;
+CALL pg_temp.try($$SELECT queue.enqueue('f', 'x')$$);
+CALL pg_temp.try($$SELECT queue.dequeue('f')$$);
+CALL pg_temp.try($$SELECT queue.dequeue_as(NULL::text, 'f')$$);
+ALTER TABLE f_qt RENAME COLUMN body TO payload;
+SELECT queue.enqueue('f', 'again') IS NOT NULL AS sent;
+SELECT payload FROM queue.dequeue('f');
 SELECT queue.drop_queue_table('f_qt', force => true);
 
 -- a leaf dropped or detached

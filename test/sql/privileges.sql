@@ -191,6 +191,23 @@ SELECT count(*) FROM queue.dequeue('g.q');
 RESET ROLE;
 SELECT payload FROM g."aq$_q_qt_e" ORDER BY msgid;
 SELECT count(*) FROM g.q_qt WHERE state = 2;
+-- nor on the schema of the one that a message names; where that is not used, the names are shown all the same
+CREATE SCHEMA g_hidden AUTHORIZATION regress_queue_owner;
+SET ROLE regress_queue_owner;
+SELECT queue.create_queue('g_hidden.exc', 'g.q_qt', queue_type => 'exception');
+SELECT queue.enqueue('g.q', '"named"', expiration => '1 us', exception_queue => 'g_hidden.exc') IS NOT NULL AS sent;
+SELECT queue.enqueue('g.q', '"kept"', exception_queue => 'g_hidden.exc') IS NOT NULL AS sent;
+GRANT SELECT ON g.aq$q_qt TO regress_queue_user;
+SET ROLE regress_queue_user;
+SELECT payload FROM queue.dequeue('g.q', mode => 'browse', max_messages => 10);
+SELECT count(*) FROM queue.dequeue('g.q', condition => 'payload = ''"none"''');
+SELECT queue, exception_queue, exception_queue_owner FROM g.aq$q_qt WHERE user_data = '"kept"';
+SELECT queue, original_queue_name FROM g.aq$q_qt WHERE user_data = '"named"';
+SELECT payload FROM queue.dequeue('g.q');
+RESET ROLE;
+SELECT payload FROM g_hidden.exc;
+SELECT queue.drop_queue('g_hidden.exc');
+DROP SCHEMA g_hidden;
 
 -- owners change and go
 REASSIGN OWNED BY regress_queue_owner TO regress_queue_user;
