@@ -126,6 +126,7 @@ ISOLATION = \
 	rotate_straggler \
 	row_lock \
 	savepoint_rollback \
+	sticky_overflow \
 	stop_queue_wait \
 	take_same_candidate \
 	two_dequeuers
