@@ -387,6 +387,8 @@ queue_head_stick(QueueHead *head, int32 lane, int track, const QueueKey *key,
 {
 	QueueHeadKey *entry;
 
+	/* who looks without popping finds it by its lane */
+	(void) queue_head_lane(head, lane, true);
 	queue_head_use_track(head, track);
 	for (int i = 0; i < head->num_sticky; i++)
 	{
