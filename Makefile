@@ -96,6 +96,7 @@ ISOLATION = \
 	abort_returns \
 	browse_remove \
 	commit_time \
+	conditional_order \
 	create_queue_twice \
 	drop_queue_race \
 	end_publish_window \

@@ -366,7 +366,11 @@ queue_head_return(QueueHead *head, int32 lane_priority, int track,
 	for (int i = 0; i < head->num_returned; i++)
 	{
 		if (is_key(&head->returned[i], lane_priority, track, key))
+		{
+			head->returned[i].serial = ++head->serial;
+			queue_head_changed(head);
 			return;
+		}
 	}
 	if (head->num_returned >= queue_guc_returned_keys)
 	{
@@ -378,6 +382,7 @@ queue_head_return(QueueHead *head, int32 lane_priority, int track,
 	entry->track = track;
 	entry->key = *key;
 	entry->xid = InvalidTransactionId;
+	entry->serial = ++head->serial;
 	queue_head_changed(head);
 }
 
@@ -405,27 +410,45 @@ queue_head_stick(QueueHead *head, int32 lane, int track, const QueueKey *key,
 	entry->track = track;
 	entry->key = *key;
 	entry->xid = xid;
+	entry->serial = 0;
 	queue_head_changed(head);
 	return true;
 }
 
-bool
-queue_head_forget(QueueHead *head, bool sticky, int32 lane, int track,
+/* Take a key out of the returned set. */
+void
+queue_head_forget(QueueHead *head, int32 lane, int track,
 				  const QueueKey *key)
 {
-	QueueHeadKey *set = sticky ? head->sticky : head->returned;
-	int		   *count = sticky ? &head->num_sticky : &head->num_returned;
-
-	for (int i = 0; i < *count; i++)
+	for (int i = 0; i < head->num_returned; i++)
 	{
-		if (is_key(&set[i], lane, track, key))
+		if (is_key(&head->returned[i], lane, track, key))
 		{
-			set[i] = set[--*count];
+			head->returned[i] = head->returned[--head->num_returned];
 			queue_head_changed(head);
-			return true;
+			return;
 		}
 	}
-	return false;
+}
+
+/*
+ * The owner of a sticky key has ended: publish the key for it.  Nothing if
+ * somebody has done so, or if the key has another owner by now.
+ */
+void
+queue_head_unstick(QueueHead *head, const QueueHeadKey *ended)
+{
+	for (int i = 0; i < head->num_sticky; i++)
+	{
+		if (head->sticky[i].xid == ended->xid &&
+			is_key(&head->sticky[i], ended->lane, ended->track, &ended->key))
+		{
+			head->sticky[i] = head->sticky[--head->num_sticky];
+			queue_head_changed(head);
+			queue_head_return(head, ended->lane, ended->track, &ended->key);
+			return;
+		}
+	}
 }
 
 static QueueRegistered *

@@ -57,6 +57,7 @@ typedef struct QueueHeadKey
 	int32		track;
 	QueueKey	key;
 	TransactionId xid;			/* sticky: who may still end */
+	uint64		serial;			/* returned: when, in the head's count */
 } QueueHeadKey;
 
 /* A transaction that has work in the head and has not published it. */
@@ -91,6 +92,7 @@ typedef struct QueueHead
 	int			num_registered;
 	uint8		track_states[QUEUE_TRACKS]; /* QueueTrackState */
 	int64		stride;			/* microseconds between messages, roughly */
+	uint64		serial;			/* how often a key was returned */
 	QueueLane	lanes[QUEUE_MAX_LANES];
 	QueueHeadKey returned[QUEUE_MAX_RETURNED];
 	QueueHeadKey sticky[QUEUE_MAX_STICKY];
@@ -136,8 +138,9 @@ extern void queue_head_lower(QueueHead *head, int32 lane, int track,
 							 const QueueKey *key);
 extern bool queue_head_stick(QueueHead *head, int32 lane, int track,
 							 const QueueKey *key, TransactionId xid);
-extern bool queue_head_forget(QueueHead *head, bool sticky, int32 lane,
-							  int track, const QueueKey *key);
+extern void queue_head_forget(QueueHead *head, int32 lane, int track,
+							  const QueueKey *key);
+extern void queue_head_unstick(QueueHead *head, const QueueHeadKey *ended);
 extern void queue_head_use_track(QueueHead *head, int track);
 extern void queue_head_register(QueueHead *head, TransactionId xid,
 								TransactionId subxid);

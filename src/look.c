@@ -302,12 +302,8 @@ copy_lane(QueueLook *look, QueueHead *head, QueueLane *lane,
 		if (head->track_states[t] == QUEUE_TRACK_EMPTY)
 			copy->tracks[t]->exhausted = true;
 		if (look->conditional)
-		{
 			lower_start(copy->tracks[t], lane->priority, t,
 						head->returned, head->num_returned);
-			lower_start(copy->tracks[t], lane->priority, t,
-						head->sticky, head->num_sticky);
-		}
 	}
 }
 
@@ -376,6 +372,28 @@ start_at_own(QueueLook *look)
 	}
 }
 
+/* Copy the sticky keys whose owners have ended; asked outside the lock. */
+static int
+find_ended_sticky(QueueLook *look, QueueHeadKey *ended)
+{
+	QueueHead  *head;
+	int			count;
+	int			kept = 0;
+
+	head = queue_head_lock(&look->local->ref);
+	if (head == NULL)
+		return 0;
+	count = head->num_sticky;
+	memcpy(ended, head->sticky, count * sizeof(QueueHeadKey));
+	queue_head_unlock(head);
+	for (int i = 0; i < count; i++)
+	{
+		if (!TransactionIdIsInProgress(ended[i].xid))
+			ended[kept++] = ended[i];
+	}
+	return kept;
+}
+
 static void
 begin_look(QueueLook *look)
 {
@@ -396,12 +414,25 @@ begin_look(QueueLook *look)
 
 	/* a reader sees what is locked, too, which floors have passed */
 	head = look->changes ? lock_usable_head(look) : NULL;
+	if (head != NULL && look->conditional && head->num_sticky > 0)
+	{
+		/* the scan begins where returned keys are */
+		QueueHeadKey ended[QUEUE_MAX_STICKY];
+		int			num_ended;
+
+		queue_head_unlock(head);
+		num_ended = find_ended_sticky(look, ended);
+		head = lock_usable_head(look);
+		for (int i = 0; head != NULL && i < num_ended; i++)
+			queue_head_unstick(head, &ended[i]);
+	}
 	if (head == NULL)
 	{
 		begin_without_head(look);
 		return;
 	}
 	copy_registry(look, head);
+	look->serial = head->serial;
 	look->stride = head->stride;
 	if (!queue_guc_use_heads || head->lanes_overflow)
 	{
@@ -1077,47 +1108,57 @@ set_key_order(QueueKey *order, const QueueHeadKey *key, QueueSort sort)
 		order->major = 0;
 }
 
-/*
- * The lowest returned or sticky key that is before the candidate and may be
- * looked at.  ended[i] says whether sticky key i's owner has ended.
- */
+/* May the key be looked at, and does it come before the candidate? */
+static bool
+is_before(QueueLook *look, const QueueHeadKey *key, QueueTrackLook *best,
+		  QueueKey *order)
+{
+	if (is_skipped(look, key) ||
+		(key->track == QUEUE_TRACK_DUE && key->key.major > look->now))
+		return false;
+	set_key_order(order, key, look->queue->table->sort);
+	return best == NULL ||
+		compare_order(best->candidate.lane, &best->candidate.order,
+					  key->lane, order) >= 0;
+}
+
+/* The lowest returned key that is before the candidate. */
 static bool
 find_hand(QueueLook *look, QueueHead *head, QueueTrackLook *best,
-		  const QueueHeadKey *ended, int num_ended, QueueHeadKey *hand,
-		  bool *hand_is_sticky)
+		  QueueHeadKey *hand)
 {
-	QueueSort	sort = look->queue->table->sort;
 	bool		found = false;
 	QueueKey	lowest;
 
-	for (int set = 0; set < 2; set++)
+	for (int i = 0; i < head->num_returned; i++)
 	{
-		const QueueHeadKey *keys = set == 0 ? head->returned : ended;
-		int			count = set == 0 ? head->num_returned : num_ended;
+		QueueHeadKey *key = &head->returned[i];
+		QueueKey	order;
 
-		for (int i = 0; i < count; i++)
-		{
-			QueueKey	order;
-
-			if (is_skipped(look, &keys[i]) ||
-				(keys[i].track == QUEUE_TRACK_DUE &&
-				 keys[i].key.major > look->now))
-				continue;
-			set_key_order(&order, &keys[i], sort);
-			if (best != NULL &&
-				compare_order(best->candidate.lane, &best->candidate.order,
-							  keys[i].lane, &order) < 0)
-				continue;
-			if (found && compare_order(hand->lane, &lowest,
-									   keys[i].lane, &order) <= 0)
-				continue;
-			found = true;
-			*hand = keys[i];
-			lowest = order;
-			*hand_is_sticky = set == 1;
-		}
+		if (!is_before(look, key, best, &order) ||
+			(found && compare_order(hand->lane, &lowest,
+									key->lane, &order) <= 0))
+			continue;
+		found = true;
+		*hand = *key;
+		lowest = order;
 	}
 	return found;
+}
+
+/* Has a key come back before the candidate since the look began? */
+static bool
+has_newer(QueueLook *look, QueueHead *head, QueueTrackLook *best)
+{
+	for (int i = 0; i < head->num_returned; i++)
+	{
+		QueueKey	order;
+
+		if (head->returned[i].serial > look->serial &&
+			is_before(look, &head->returned[i], best, &order))
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -1187,28 +1228,6 @@ rescan_lane(QueueLook *look, int32 priority, const QueueKey *from,
 	}
 }
 
-/* Copy the sticky keys whose owners have ended; asked outside the lock. */
-static int
-find_ended_sticky(QueueLook *look, QueueHeadKey *ended)
-{
-	QueueHead  *head;
-	int			count;
-	int			kept = 0;
-
-	head = queue_head_lock(&look->local->ref);
-	if (head == NULL)
-		return 0;
-	count = head->num_sticky;
-	memcpy(ended, head->sticky, count * sizeof(QueueHeadKey));
-	queue_head_unlock(head);
-	for (int i = 0; i < count; i++)
-	{
-		if (!TransactionIdIsInProgress(ended[i].xid))
-			ended[kept++] = ended[i];
-	}
-	return kept;
-}
-
 /* Is the candidate surely right without the lock? */
 static bool
 accept_is_plain(QueueLook *look, QueueTrackLook *best)
@@ -1224,13 +1243,11 @@ accept_is_plain(QueueLook *look, QueueTrackLook *best)
 
 /* Take a key out of its set and note it as in hand, before it is gone. */
 static void
-pop_hand(QueueLook *look, QueueHead *head, const QueueHeadKey *hand,
-		 bool is_sticky)
+pop_hand(QueueLook *look, QueueHead *head, const QueueHeadKey *hand)
 {
 	(void) queue_xact_touch(look->local, QUEUE_TOUCH_HAND, hand->lane,
 							hand->track, &hand->key);
-	(void) queue_head_forget(head, is_sticky, hand->lane, hand->track,
-							 &hand->key);
+	queue_head_forget(head, hand->lane, hand->track, &hand->key);
 }
 
 static QueueAccept
@@ -1239,7 +1256,6 @@ accept(QueueLook *look, QueueTrackLook *best, QueueHeadKey *hand)
 	QueueHeadKey ended[QUEUE_MAX_STICKY];
 	int			num_ended = 0;
 	QueueHead  *head;
-	bool		hand_is_sticky = false;
 	bool		has_hand;
 	QueueKey	from[QUEUE_TRACKS];
 	bool		rescan[QUEUE_TRACKS];
@@ -1252,11 +1268,14 @@ accept(QueueLook *look, QueueTrackLook *best, QueueHeadKey *hand)
 	if (best != NULL || look->has_keys)
 		(void) GetCurrentTransactionId();
 	queue_xact_reserve(look->local, 2);
-	if (look->has_keys && !look->conditional)
+	if (queue_head_peek(&look->local->ref)->num_sticky > 0)
 		num_ended = find_ended_sticky(look, ended);
 
 	head = queue_head_lock(&look->local->ref);
-	if (head == NULL || is_outdated(look, head))
+	for (int i = 0; head != NULL && i < num_ended; i++)
+		queue_head_unstick(head, &ended[i]);
+	if (head == NULL || is_outdated(look, head) ||
+		(look->conditional && has_newer(look, head, best)))
 	{
 		if (head != NULL)
 			queue_head_unlock(head);
@@ -1265,7 +1284,7 @@ accept(QueueLook *look, QueueTrackLook *best, QueueHeadKey *hand)
 	}
 	has_hand = !look->conditional &&
 		TransactionIdIsValid(GetCurrentTransactionIdIfAny()) &&
-		find_hand(look, head, best, ended, num_ended, hand, &hand_is_sticky);
+		find_hand(look, head, best, hand);
 	if (best == NULL && !has_hand)
 	{
 		/* keys that came in since the look began deserve another */
@@ -1290,7 +1309,7 @@ accept(QueueLook *look, QueueTrackLook *best, QueueHeadKey *hand)
 		return QUEUE_ACCEPT_AGAIN;
 	}
 	if (has_hand)
-		pop_hand(look, head, hand, hand_is_sticky);
+		pop_hand(look, head, hand);
 	queue_head_unlock(head);
 	if (has_hand)
 		return QUEUE_ACCEPT_HAND;

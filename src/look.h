@@ -100,6 +100,7 @@ typedef struct QueueLook
 	TimestampTz now;
 	int64		stride;			/* of the head, when the look began */
 	uint64		version;
+	uint64		serial;			/* keys returned later are not seen */
 	int			num_lanes;
 	int			num_head_lanes;
 	QueueLaneLook *lanes;
