@@ -143,6 +143,9 @@ TAP = \
 	008_maintenance_under_load \
 	009_held_snapshot \
 	010_drop_and_create_extension \
+	011_standby_wait_cancelled \
+	012_terminated_at_its_end \
+	013_killed_at_stop_points \
 	015_rotation \
 	020_monitor_follows_extension \
 	021_monitor_and_databases \

@@ -14,7 +14,8 @@ use Time::HiRes qw(time usleep);
 
 our @EXPORT = qw(new_queue_node queue_conf digest_messages digest_catalog
   create_all_states sqlstate_of session check_indexes drain_all
-  kill_backend same seconds_until);
+  kill_backend same seconds_until has_debug_points hold_point free_point
+  until_waiting);
 
 # Settings that every server of these tests needs.
 sub queue_conf
@@ -175,6 +176,37 @@ sub kill_backend
 		usleep(50_000);
 	}
 	die 'the server does not come back';
+}
+
+# Stop points are there in debug builds only.
+sub has_debug_points
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres',
+		"SELECT count(*) FROM pg_settings WHERE name = 'queue.debug_points'") eq '1';
+}
+
+# Hold, and let go, sessions that come to a stop point and look for it.
+sub hold_point
+{
+	my ($session, $point) = @_;
+	$session->must("SELECT pg_advisory_lock(81, hashtext('$point'))");
+}
+
+sub free_point
+{
+	my ($session, $point) = @_;
+	$session->must("SELECT pg_advisory_unlock(81, hashtext('$point'))");
+}
+
+# Wait until a session waits for that: advisory, SyncRep.
+sub until_waiting
+{
+	my ($node, $session, $event) = @_;
+	my $pid = $session->backend_pid;
+	$node->poll_query_until('postgres',
+		"SELECT wait_event = '$event' FROM pg_stat_activity WHERE pid = $pid")
+	  or die "does not wait for $event";
 }
 
 # Ask again and again until the answer is as expected; the seconds it took,
