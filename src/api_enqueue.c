@@ -207,6 +207,13 @@ queue_api_word(const char *argument, Datum value, const QueueWord *words,
 	int			length = VARSIZE_ANY_EXHDR(string);
 	StringInfoData allowed;
 
+	/* as it is written in defaults and in most calls */
+	for (int i = 0; i < num_words; i++)
+	{
+		if (strncmp(words[i].word, VARDATA_ANY(string), length) == 0 &&
+			words[i].word[length] == '\0')
+			return words[i].value;
+	}
 	for (int i = 0; i < num_words; i++)
 	{
 		if (strlen(words[i].word) == length &&

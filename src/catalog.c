@@ -209,6 +209,10 @@ static HTAB *dependents = NULL;
 static CacheItem *retired = NULL;
 static OwnObjects own;
 
+/* the entry that was found last in each cache: mostly it is asked for again */
+static CacheEntry *last_queue_entry = NULL;
+static CacheEntry *last_table_entry = NULL;
+
 /* counts invalidations, so that a build notices one */
 static uint64 invalidations = 0;
 
@@ -513,6 +517,19 @@ forget_item(HTAB *cache, Oid relid)
 		return;
 	retire_item(entry->item);
 	hash_search(cache, &relid, HASH_REMOVE, NULL);
+	last_queue_entry = last_table_entry = NULL;
+}
+
+/* NULL: there is none. */
+static CacheEntry *
+find_entry(HTAB *cache, Oid relid)
+{
+	CacheEntry **last = cache == queue_cache ? &last_queue_entry :
+	&last_table_entry;
+
+	if (*last == NULL || (*last)->relid != relid)
+		*last = hash_search(cache, &relid, HASH_FIND, NULL);
+	return *last;
 }
 
 /* The valid entry's item, or a new one; NULL if there is no such row. */
@@ -523,7 +540,7 @@ find_item(HTAB *cache, Oid relid, BuildFunction build, bool missing_ok)
 	CacheItem  *item = NULL;
 	bool		valid = false;
 
-	entry = hash_search(cache, &relid, HASH_FIND, NULL);
+	entry = find_entry(cache, relid);
 	if (entry != NULL && entry->valid)
 		return entry->item;
 
@@ -699,8 +716,7 @@ queue_catalog_find(Oid queue, bool missing_ok)
 		item = find_item(queue_cache, queue, build_queue, missing_ok);
 		if (item == NULL)
 			return NULL;
-		table_entry = hash_search(table_cache, &item->u.queue.queue_table,
-								  HASH_FIND, NULL);
+		table_entry = find_entry(table_cache, item->u.queue.queue_table);
 		if (table_entry != NULL && table_entry->valid &&
 			&table_entry->item->u.table == item->u.queue.table)
 			break;
@@ -904,6 +920,7 @@ find_columns(QueueTable *table, Relation rel)
 	TupleDesc	desc = RelationGetDescr(rel);
 
 	table->natts = desc->natts;
+	table->in_order = true;
 	table->payload_type = InvalidOid;
 	table->payload_typmod = -1;
 	for (int column = 0; column < QUEUE_NUM_COLS; column++)
@@ -919,6 +936,8 @@ find_columns(QueueTable *table, Relation rel)
 				strcmp(NameStr(candidate->attname), name) == 0)
 				attr = candidate;
 		}
+		if (attr == NULL || attr->attnum != column + 1)
+			table->in_order = false;
 		if (column == QUEUE_COL_PAYLOAD)
 		{
 			if (attr == NULL)
@@ -1220,6 +1239,7 @@ examine_leaf(QueueLeaf *leaf, const QueueTable *table, Relation parent,
 		return;
 	remember_dependent(relid, table->relid, true);
 	leaf->relid = relid;
+	leaf->queue_table = table->relid;
 	index_file = find_indexes(leaf, table, rel, state, &only_ours);
 	trigger = find_triggers(leaf, rel, &only_ours);
 	leaf->direct = only_ours &&

@@ -60,6 +60,7 @@ extern const char *const queue_column_names[QUEUE_NUM_COLS];
 typedef struct QueueLeaf
 {
 	Oid			relid;			/* InvalidOid: the leaf is missing */
+	Oid			queue_table;
 	Oid			key_index;		/* valid index by the leaf's ordering key, or
 								 * InvalidOid (restore under way) */
 	bool		direct;			/* no index, trigger, constraint, column,
@@ -84,6 +85,7 @@ typedef struct QueueTable
 	int			natts;			/* of the row type; > QUEUE_NUM_COLS if the
 								 * user has added columns */
 	AttrNumber	attnum[QUEUE_NUM_COLS];
+	bool		in_order;		/* our columns come first, in our order */
 	QueueLeaf	ready[QUEUE_SEGMENTS];
 	QueueLeaf	waiting;
 	QueueLeaf	processed[QUEUE_SEGMENTS];

@@ -17,6 +17,7 @@
 #include "common/int.h"
 #include "common/pg_prng.h"
 #include "datatype/timestamp.h"
+#include "port/pg_bswap.h"
 #include "utils/timestamp.h"
 
 #include "clock.h"
@@ -69,14 +70,12 @@ void
 queue_clock_lowest_msgid(pg_uuid_t *msgid, TimestampTz at)
 {
 	uint64		unix_us = (uint64) (at + EPOCH_DIFFERENCE);
-	uint64		ms = unix_us / 1000;
-	uint32		us = (uint32) (unix_us % 1000);
+	uint64		high;
 
+	/* 48 bits of milliseconds, 4 of version, 12 of microseconds */
+	high = pg_hton64((unix_us / 1000) << 16 | 0x7000 | unix_us % 1000);
 	memset(msgid->data, 0, UUID_LEN);
-	for (int i = 0; i < 6; i++)
-		msgid->data[i] = (unsigned char) (ms >> (8 * (5 - i)));
-	msgid->data[6] = (unsigned char) (0x70 | (us >> 8));
-	msgid->data[7] = (unsigned char) (us & 0xFF);
+	memcpy(msgid->data, &high, sizeof(high));
 	msgid->data[8] = 0x80;
 }
 
@@ -93,14 +92,13 @@ queue_clock_msgid(pg_uuid_t *msgid, TimestampTz at)
 TimestampTz
 queue_clock_msgid_time(const pg_uuid_t *msgid)
 {
-	uint64		ms = 0;
-	uint32		us;
+	uint64		high;
 
-	for (int i = 0; i < 6; i++)
-		ms = (ms << 8) | msgid->data[i];
-	us = ((uint32) (msgid->data[6] & 0x0F) << 8) | msgid->data[7];
+	memcpy(&high, msgid->data, sizeof(high));
+	high = pg_ntoh64(high);
 
-	return (TimestampTz) (ms * 1000 + us) - EPOCH_DIFFERENCE;
+	return (TimestampTz) ((high >> 16) * 1000 + (high & 0x0FFF)) -
+		EPOCH_DIFFERENCE;
 }
 
 int64

@@ -8,7 +8,28 @@
 #ifndef QUEUE_KEY_H
 #define QUEUE_KEY_H
 
+#include "port/pg_bswap.h"
+
 #include "queue.h"
+
+/* as memcmp() orders them */
+static inline int
+queue_msgid_cmp(const pg_uuid_t *a, const pg_uuid_t *b)
+{
+	uint64		x;
+	uint64		y;
+
+	memcpy(&x, &a->data[0], sizeof(x));
+	memcpy(&y, &b->data[0], sizeof(y));
+	if (x == y)
+	{
+		memcpy(&x, &a->data[8], sizeof(x));
+		memcpy(&y, &b->data[8], sizeof(y));
+		if (x == y)
+			return 0;
+	}
+	return pg_ntoh64(x) < pg_ntoh64(y) ? -1 : 1;
+}
 
 static inline int
 queue_key_cmp(const QueueKey *a, const QueueKey *b)
@@ -17,7 +38,7 @@ queue_key_cmp(const QueueKey *a, const QueueKey *b)
 		return a->major < b->major ? -1 : 1;
 	if (a->minor != b->minor)
 		return a->minor < b->minor ? -1 : 1;
-	return memcmp(a->msgid.data, b->msgid.data, UUID_LEN);
+	return queue_msgid_cmp(&a->msgid, &b->msgid);
 }
 
 static inline void

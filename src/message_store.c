@@ -104,6 +104,12 @@ queue_message_from_slot(QueueMessage *message, const QueueTable *table,
 						TupleTableSlot *slot)
 {
 	slot_getallattrs(slot);
+	if (likely(table->in_order))
+	{
+		memcpy(message->values, slot->tts_values, sizeof(message->values));
+		memcpy(message->nulls, slot->tts_isnull, sizeof(message->nulls));
+		return;
+	}
 	for (int i = 0; i < QUEUE_NUM_COLS; i++)
 	{
 		AttrNumber	attnum = table->attnum[i];
@@ -176,8 +182,7 @@ queue_store_open(QueueStore *store, const QueueLeaf *leaf, int track,
 	store->rel = table_open(leaf->relid, mode);
 
 	/* its index may have been replaced before the lock was ours */
-	table = queue_catalog_find_table(queue_catalog_table_of_leaf(leaf->relid),
-									 true);
+	table = queue_catalog_find_table(leaf->queue_table, true);
 	store->leaf = table == NULL ? NULL : find_leaf(table, leaf->relid);
 	if (store->leaf == NULL || !OidIsValid(store->leaf->key_index))
 	{
