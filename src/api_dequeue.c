@@ -360,15 +360,32 @@ check_payload_type(Oid queue, const QueueTable *table, Oid payload_type)
 /* Result                                                                 */
 /* ---------------------------------------------------------------------- */
 
+/*
+ * As InitMaterializedSRF() does it, but the rows have the caller's descriptor
+ * itself: a copy of it would be made, compared and freed for each message.
+ */
 static void
 init_result(FunctionCallInfo fcinfo, int max_messages, DeliverState *state)
 {
-	ReturnSetInfo *rsinfo;
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	MemoryContext old_context;
 
-	queue_init_srf(fcinfo, QUEUE_SRF_USE_EXPECTED_DESC);
-	rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	state->store = rsinfo->setResult;
-	state->desc = rsinfo->setDesc;
+	if (rsinfo == NULL || !IsA(rsinfo, ReturnSetInfo) ||
+		!(rsinfo->allowedModes & SFRM_Materialize) ||
+		rsinfo->expectedDesc == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("set-valued function called in context that cannot accept a set")));
+	old_context =
+		MemoryContextSwitchTo(rsinfo->econtext->ecxt_per_query_memory);
+	state->store =
+		tuplestore_begin_heap((rsinfo->allowedModes & SFRM_Materialize_Random) != 0,
+							  false, work_mem);
+	MemoryContextSwitchTo(old_context);
+	rsinfo->returnMode = SFRM_Materialize;
+	rsinfo->setResult = state->store;
+	rsinfo->setDesc = NULL;		/* what the caller expects */
+	state->desc = rsinfo->expectedDesc;
 	if (state->desc->natts != NUM_RESULT_COLUMNS ||
 		TupleDescAttr(state->desc, RESULT_PAYLOAD)->atttypid !=
 		(OidIsValid(state->payload_type) ? state->payload_type : JSONBOID))

@@ -70,10 +70,8 @@
 /* materialized results */
 #if PG_VERSION_NUM >= 160000
 #define queue_init_srf(fcinfo, flags) InitMaterializedSRF(fcinfo, flags)
-#define QUEUE_SRF_USE_EXPECTED_DESC MAT_SRF_USE_EXPECTED_DESC
 #else
 #define queue_init_srf(fcinfo, flags) SetSingleFuncCall(fcinfo, flags)
-#define QUEUE_SRF_USE_EXPECTED_DESC SRF_SINGLE_USE_EXPECTED
 #endif
 
 /* truncation of a relation that is open and locked, not logged logically */
