@@ -77,6 +77,7 @@ typedef struct Dequeue
 } Dequeue;
 
 static HTAB *positions = NULL;
+static QueuePosition *last_position = NULL; /* mostly it is asked for again */
 
 /* ---------- navigation ---------- */
 
@@ -86,6 +87,8 @@ find_position(Oid queue)
 	QueuePosition *position;
 	bool		found;
 
+	if (last_position != NULL && last_position->queue == queue)
+		return last_position;
 	if (positions == NULL)
 	{
 		HASHCTL		ctl;
@@ -105,6 +108,7 @@ find_position(Oid queue)
 		position->correlation = NULL;
 		position->condition = NULL;
 	}
+	last_position = position;
 	return position;
 }
 
@@ -221,7 +225,10 @@ is_wanted(void *context, const QueueCandidate *candidate)
 
 /* ---------- taking ---------- */
 
-/* Every value out of line is fetched: its row may be gone soon. */
+/*
+ * Every value out of line is fetched: its row may be gone soon.  The columns
+ * before enq_user are of fixed length.
+ */
 static void
 detoast_message(const QueueTable *table, Relation rel, QueueMessage *message,
 				bool with_payload)
@@ -230,7 +237,7 @@ detoast_message(const QueueTable *table, Relation rel, QueueMessage *message,
 
 	if (!with_payload)
 		message->nulls[QUEUE_COL_PAYLOAD] = true;
-	for (int i = 0; i < QUEUE_NUM_COLS; i++)
+	for (int i = QUEUE_COL_ENQ_USER; i < QUEUE_NUM_COLS; i++)
 	{
 		struct varlena *value;
 
@@ -411,9 +418,14 @@ advance_command(QueueTrackLook *track)
 static void
 move_message(Dequeue *dequeue, QueueCandidate *candidate)
 {
-	QueueMessage copy = candidate->message;
+	QueueMessage copy;
 	QueueDesc  *queue = dequeue->queue;
 
+	if (candidate->verdict == QUEUE_VERDICT_DELIVER &&
+		!queue->retention_forever &&
+		queue_interval_to_usecs(&queue->retention) <= 0)
+		return;
+	copy = candidate->message;
 	copy.values[QUEUE_COL_RETRY_COUNT] = Int32GetDatum(candidate->attempts);
 	switch (candidate->verdict)
 	{
@@ -426,9 +438,7 @@ move_message(Dequeue *dequeue, QueueCandidate *candidate)
 								 "MAX_RETRY_EXCEEDED", &copy);
 			break;
 		default:
-			if (queue->retention_forever ||
-				queue_interval_to_usecs(&queue->retention) > 0)
-				queue_message_journal(queue->table, &copy);
+			queue_message_journal(queue->table, &copy);
 			break;
 	}
 }
@@ -739,6 +749,7 @@ init_dequeue(Dequeue *dequeue, const QueueDequeueOptions *options)
 	queue_look_init(look);
 	look->queue = dequeue->queue;
 	look->changes = options->mode != QUEUE_MODE_BROWSE;
+	look->expected = options->max_messages;
 	look->conditional = !look->changes || options->has_msgid ||
 		options->correlation != NULL || options->condition != NULL ||
 		options->navigation == QUEUE_NAV_NEXT_MESSAGE ||

@@ -91,7 +91,8 @@ typedef struct QueueHead
 	int			num_sticky;
 	int			num_registered;
 	uint8		track_states[QUEUE_TRACKS]; /* QueueTrackState */
-	int64		stride;			/* microseconds between messages, roughly */
+	int64		stride;			/* between messages, roughly; in sixteenths of
+								 * a microsecond */
 	uint64		serial;			/* how often a key was returned */
 	QueueLane	lanes[QUEUE_MAX_LANES];
 	QueueHeadKey returned[QUEUE_MAX_RETURNED];

@@ -49,14 +49,20 @@
 #define REACHED_BARRIER_LAG	(10 * INT64CONST(1000))
 #define DUE_BARRIER_LEAD	(20 * INT64CONST(1000))
 
-/* a scan first looks this many messages ahead */
-#define BOUND_MESSAGES		12
+/*
+ * A scan first looks this many messages ahead, or as many as are wanted, then
+ * this many times as many, and then to the end.
+ */
+#define MIN_BOUND_MESSAGES	4
+#define BOUND_GROWTH		16
 #define MAX_STRIDE			(1 * USECS_PER_SEC)
+#define MAX_STRIDE_GROWTH	4
+#define STRIDE_UNIT			16	/* parts of a microsecond */
 
 void
 queue_look_init(QueueLook *look)
 {
-	memset(look, 0, sizeof(*look));
+	memset(look, 0, offsetof(QueueLook, skipped));
 	look->memory = CurrentMemoryContext;
 	InitDirtySnapshot(look->dirty);
 }
@@ -214,13 +220,27 @@ lock_usable_head(QueueLook *look)
 	return head;
 }
 
-static QueueTrackLook *
-make_track(QueueLook *look, int32 lane, const QueueTrack *source)
+/* Memory for so many lanes, kept for later looks of this call. */
+static void
+reserve_lanes(QueueLook *look, int count)
 {
-	QueueTrackLook *track = MemoryContextAllocZero(look->memory,
-												   sizeof(QueueTrackLook));
+	if (look->lanes == NULL)
+		look->lanes = MemoryContextAlloc(look->memory,
+										 QUEUE_MAX_LANES *
+										 sizeof(QueueLaneLook));
+	for (; look->max_lanes < count; look->max_lanes++)
+		look->lanes[look->max_lanes].memory =
+			MemoryContextAlloc(look->memory,
+							   QUEUE_TRACKS * sizeof(QueueTrackLook));
+}
 
-	track->lane = lane;
+static QueueTrackLook *
+make_track(QueueLaneLook *lane, int number, const QueueTrack *source)
+{
+	QueueTrackLook *track = &lane->memory[number];
+
+	memset(track, 0, offsetof(QueueTrackLook, candidate));
+	track->lane = lane->priority;
 	queue_key_set_min(&track->start);
 	if (source != NULL)
 	{
@@ -297,8 +317,7 @@ copy_lane(QueueLook *look, QueueHead *head, QueueLane *lane,
 		if (!track_is_used(look->queue, t))
 			continue;
 		raise_barrier_ahead(look, &lane->tracks[t], t);
-		copy->tracks[t] = make_track(look, lane->priority,
-									 &lane->tracks[t]);
+		copy->tracks[t] = make_track(copy, t, &lane->tracks[t]);
 		if (head->track_states[t] == QUEUE_TRACK_EMPTY)
 			copy->tracks[t]->exhausted = true;
 		if (look->conditional)
@@ -346,7 +365,7 @@ begin_without_head(QueueLook *look)
 	lane->visited = false;
 	for (int t = 0; t < QUEUE_TRACKS; t++)
 		lane->tracks[t] = track_is_used(look->queue, t) ?
-			make_track(look, 0, NULL) : NULL;
+			make_track(lane, t, NULL) : NULL;
 }
 
 /* What we inserted or locked, which floors may have passed, is found too. */
@@ -403,10 +422,7 @@ begin_look(QueueLook *look)
 		look->registered = MemoryContextAlloc(look->memory,
 											  queue_shmem->max_backends *
 											  sizeof(QueueRegistered));
-	if (look->lanes == NULL)
-		look->lanes = MemoryContextAlloc(look->memory,
-										 QUEUE_MAX_LANES *
-										 sizeof(QueueLaneLook));
+	reserve_lanes(look, 1);
 	look->active = true;
 	look->now = queue_clock_now();
 	look->num_registered = 0;
@@ -425,6 +441,15 @@ begin_look(QueueLook *look)
 		head = lock_usable_head(look);
 		for (int i = 0; head != NULL && i < num_ended; i++)
 			queue_head_unstick(head, &ended[i]);
+	}
+	while (head != NULL && head->num_lanes > look->max_lanes)
+	{
+		int			count = head->num_lanes;
+
+		/* nothing is allocated under the lock */
+		queue_head_unlock(head);
+		reserve_lanes(look, count);
+		head = lock_usable_head(look);
 	}
 	if (head == NULL)
 	{
@@ -738,22 +763,35 @@ queue_look_judge(QueueLook *look, QueueTrackLook *track)
  * are likely to lie, judging by how close together the last ones were.
  */
 static bool
-set_bound(QueueLook *look, QueueTrackLook *track)
+set_bound(QueueLook *look, QueueTrackLook *track, int messages)
 {
 	QueueSort	sort = look->queue->table->sort;
 	TimestampTz start;
 
 	if (look->stride <= 0 || !look->has_head ||
 		track->store.track == QUEUE_TRACK_DUE ||
-		QUEUE_SORT_HAS_ORDER_AT(sort) || queue_key_is_min(&track->start))
+		QUEUE_SORT_HAS_ORDER_AT(sort) || queue_key_is_min(&track->from))
 		return false;
-	start = queue_clock_msgid_time(&track->start.msgid);
+	start = queue_clock_msgid_time(&track->from.msgid);
 	if (start >= look->now)
 		return false;
+	track->bound_messages = messages;
 	memset(&track->bound, 0, sizeof(QueueKey));
 	queue_clock_lowest_msgid(&track->bound.msgid,
-							 start + 1 + look->stride * BOUND_MESSAGES);
+							 start + 1 +
+							 look->stride * messages / STRIDE_UNIT);
 	return true;
+}
+
+/* Scan an open track from a key, as far as it is bounded. */
+static void
+scan_track(QueueLook *look, QueueTrackLook *track, const int32 *lane)
+{
+	track->scan = queue_store_scan(&track->store, &look->dirty, &track->keys,
+								   look->queue->table->sort, look->queue->id,
+								   QUEUE_CONSUMER_NONE, lane, &track->from,
+								   track->bounded ? &track->bound : NULL,
+								   false);
 }
 
 static void
@@ -792,27 +830,25 @@ open_track(QueueLook *look, QueueTrackLook *track, int number,
 	}
 	track->slot = table_slot_create(track->store.rel, NULL);
 	track->open = true;
-	track->bounded = set_bound(look, track);
-	track->scan = queue_store_scan(&track->store, &look->dirty, &track->keys,
-								   look->queue->table->sort, look->queue->id,
-								   QUEUE_CONSUMER_NONE, lane, &track->start,
-								   track->bounded ? &track->bound : NULL,
-								   false);
+	track->from = track->start;
+	track->bounded = set_bound(look, track,
+							   Max(look->expected, MIN_BOUND_MESSAGES));
+	scan_track(look, track, lane);
 }
 
-/* Nothing more below the bound: go on from there, to the end. */
+/* Nothing more below the bound: go on from there. */
 static void
 continue_beyond_bound(QueueLook *look, QueueTrackLook *track)
 {
 	int32		lane = track->lane;
+	bool		first = track->bound_messages <= Max(look->expected,
+													 MIN_BOUND_MESSAGES);
 
 	index_endscan(track->scan);
-	track->bounded = false;
-	track->scan = queue_store_scan(&track->store, &look->dirty, &track->keys,
-								   look->queue->table->sort, look->queue->id,
-								   QUEUE_CONSUMER_NONE,
-								   look->has_head ? &lane : NULL,
-								   &track->bound, NULL, false);
+	track->from = track->bound;
+	track->bounded = first &&
+		set_bound(look, track, track->bound_messages * BOUND_GROWTH);
+	scan_track(look, track, look->has_head ? &lane : NULL);
 }
 
 void
@@ -1130,6 +1166,7 @@ find_hand(QueueLook *look, QueueHead *head, QueueTrackLook *best,
 	bool		found = false;
 	QueueKey	lowest;
 
+	queue_key_set_max(&lowest);
 	for (int i = 0; i < head->num_returned; i++)
 	{
 		QueueHeadKey *key = &head->returned[i];
@@ -1490,7 +1527,11 @@ note_stride(QueueHead *head, const QueueTrack *shared,
 		return;
 	gap = queue_clock_msgid_time(&track->last.msgid) -
 		queue_clock_msgid_time(&shared->floor.msgid);
-	gap = Min(Max(gap, 1), MAX_STRIDE);
+	gap = Min(Max(gap, 1), MAX_STRIDE) * STRIDE_UNIT;
+
+	/* a pause between two batches says little of what comes after it */
+	if (head->stride != 0)
+		gap = Min(gap, head->stride * MAX_STRIDE_GROWTH);
 	head->stride = head->stride == 0 ? gap : (head->stride * 7 + gap) / 8;
 }
 
@@ -1532,10 +1573,7 @@ queue_look_end(QueueLook *look)
 		for (int t = 0; t < QUEUE_TRACKS; t++)
 		{
 			if (look->lanes[i].tracks[t] != NULL)
-			{
 				queue_look_close_track(look->lanes[i].tracks[t]);
-				pfree(look->lanes[i].tracks[t]);
-			}
 		}
 	}
 	look->num_lanes = 0;

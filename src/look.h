@@ -56,7 +56,9 @@ typedef struct QueueTrackLook
 	QueueKey	barrier;
 	uint32		generation;
 	QueueKey	start;
-	bool		bounded;		/* the scan ends at bound */
+	QueueKey	from;			/* where the scan began */
+	bool		bounded;		/* it ends at bound */
+	int			bound_messages; /* so many are likely to lie before that */
 	QueueKey	bound;
 	bool		has_stop;
 	QueueKey	stop;
@@ -67,9 +69,11 @@ typedef struct QueueTrackLook
 	bool		exhausted;
 	bool		was_empty;		/* the leaf has no block */
 	bool		has_candidate;
-	QueueCandidate candidate;
 	IndexScanDesc scan;
 	TupleTableSlot *slot;
+
+	/* not set until the scan begins: make_track() leaves it as it is */
+	QueueCandidate candidate;
 	QueueScanKeys keys;
 } QueueTrackLook;
 
@@ -78,6 +82,7 @@ typedef struct QueueLaneLook
 	int32		priority;
 	bool		visited;
 	QueueTrackLook *tracks[QUEUE_TRACKS];	/* NULL: not looked at */
+	QueueTrackLook *memory;		/* for all of them */
 } QueueLaneLook;
 
 /* Is this message wanted?  Called for what is live, due and unexpired. */
@@ -91,6 +96,7 @@ typedef struct QueueLook
 	bool		changes;		/* takes or locks messages */
 	bool		conditional;	/* not simply the first one */
 	bool		ignore_due;		/* asked for by name: delay is no obstacle */
+	int			expected;		/* how many messages are likely to be wanted */
 	QueueWanted wanted;			/* with conditional; may be NULL */
 	void	   *context;
 
@@ -103,14 +109,15 @@ typedef struct QueueLook
 	uint64		serial;			/* keys returned later are not seen */
 	int			num_lanes;
 	int			num_head_lanes;
+	int			max_lanes;		/* so many have memory for their tracks */
 	QueueLaneLook *lanes;
 	int			num_registered;
 	QueueRegistered *registered;
 	bool		has_keys;		/* returned or sticky keys were there */
-	int			num_skipped;
-	QueueHeadKey skipped[QUEUE_MAX_RETURNED + QUEUE_MAX_STICKY];
 	SnapshotData dirty;
 	MemoryContext memory;
+	int			num_skipped;
+	QueueHeadKey skipped[QUEUE_MAX_RETURNED + QUEUE_MAX_STICKY];
 } QueueLook;
 
 typedef enum QueueAccept
