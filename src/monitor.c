@@ -26,6 +26,7 @@
 #include "attempts.h"
 #include "catalog.h"
 #include "clock.h"
+#include "debug_point.h"
 #include "guc.h"
 #include "launcher.h"
 #include "rotation.h"
@@ -100,6 +101,7 @@ is_wanted(void)
 	CommitTransactionCommand();
 	if (!installed)
 	{
+		DEBUG_POINT("before_give_up");
 		queue_worker_gives_up(announcements);
 		return false;
 	}

@@ -88,6 +88,28 @@ for my $n (1 .. 5)
 	$session->must('DROP EXTENSION queue');
 }
 soon('one,two', 'and dropped');
+
+# created again just when the monitor has found nothing and is about to leave
+SKIP:
+{
+	my ($state) = sqlstate_of($node, 'SHOW queue.debug_points');
+	skip 'not a debug build', 2 if $state ne '00000';
+
+	sql("ALTER DATABASE postgres SET queue.debug_points = 'before_give_up'");
+	$session->must('CREATE EXTENSION queue');
+	soon('one,postgres,two', 'a monitor');
+	$session->must("SELECT pg_advisory_lock(81, hashtext('before_give_up'))");
+	$session->must('DROP EXTENSION queue');
+	seconds_until($node, 'one',
+		"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", '1');
+	$session->must('CREATE EXTENSION queue');
+	$session->must("SELECT pg_advisory_unlock_all()");
+	sleep 0.3;
+	soon('one,postgres,two', 'there still is one');
+	sql('ALTER DATABASE postgres RESET queue.debug_points');
+	$session->must('DROP EXTENSION queue');
+	soon('one,two', 'and dropped');
+}
 sql('CREATE ROLE keeper SUPERUSER');
 sql('SET ROLE keeper; CREATE EXTENSION queue');
 soon('one,postgres,two', 'made by a role');
