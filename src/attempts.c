@@ -258,8 +258,9 @@ list_tables(Oid *tables)
 	return count;
 }
 
+/* Give back the places of a queue table, or of all of a database. */
 static void
-forget_table(Oid queue_table)
+forget_entries(Oid database, Oid queue_table)
 {
 	LWLockAcquire(&attempts_table->lock, LW_EXCLUSIVE);
 	for (int b = 0; b < attempts_table->num_buckets; b++)
@@ -271,8 +272,9 @@ forget_table(Oid queue_table)
 			AttemptEntry *entry = &attempts_table->entries[*link];
 			int32		gone = *link;
 
-			if (entry->key.database != MyDatabaseId ||
-				entry->key.queue_table != queue_table)
+			if (entry->key.database != database ||
+				(OidIsValid(queue_table) &&
+				 entry->key.queue_table != queue_table))
 			{
 				link = &entry->next;
 				continue;
@@ -285,6 +287,13 @@ forget_table(Oid queue_table)
 		}
 	}
 	LWLockRelease(&attempts_table->lock);
+}
+
+void
+queue_attempts_forget_database(Oid database)
+{
+	if (!queue_attempts_is_empty())
+		forget_entries(database, InvalidOid);
 }
 
 void
@@ -302,6 +311,6 @@ queue_attempts_sweep(QueueTableIsGone is_gone)
 	for (int i = 0; i < count; i++)
 	{
 		if (is_gone(tables[i]))
-			forget_table(tables[i]);
+			forget_entries(MyDatabaseId, tables[i]);
 	}
 }

@@ -42,6 +42,9 @@ extern bool queue_attempts_find(const QueueAttemptKey *key, int32 *attempts,
 								TimestampTz *not_before);
 extern bool queue_attempts_is_empty(void);
 
+/* A database has been dropped: its places are free.  Never fails. */
+extern void queue_attempts_forget_database(Oid database);
+
 /*
  * Give back the places of queue tables of this database that are gone, as the
  * callback says.  Called where reserving has failed; does nothing if that was

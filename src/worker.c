@@ -66,6 +66,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "attempts.h"
 #include "clock.h"
 #include "guc.h"
 #include "worker.h"
@@ -403,6 +404,9 @@ queue_worker_close_database(Oid database, bool forget)
 static void
 reopen_databases(bool committed)
 {
+	Oid			gone[MAX_CLOSED];
+	int			num_gone = 0;
+
 	LWLockAcquire(&workers->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < MAX_CLOSED; i++)
 	{
@@ -412,12 +416,19 @@ reopen_databases(bool committed)
 		if (!OidIsValid(entry->database) || entry->pid != MyProcPid)
 			continue;
 		slot = find_slot(entry->database);
-		if (slot != NULL && committed && entry->forget)
-			free_slot(slot);
+		if (committed && entry->forget)
+		{
+			gone[num_gone++] = entry->database;
+			if (slot != NULL)
+				free_slot(slot);
+		}
 		entry->database = InvalidOid;
 	}
 	wake_slot(&workers->slots[QUEUE_LAUNCHER_SLOT]);
 	LWLockRelease(&workers->lock);
+
+	for (int i = 0; i < num_gone; i++)
+		queue_attempts_forget_database(gone[i]);
 }
 
 static void

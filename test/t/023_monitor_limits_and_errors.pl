@@ -103,7 +103,64 @@ SKIP:
 	is(sql($errors), $before, 'without the reason it works again');
 }
 
-# failed attempts of a queue table that is gone
+# places of failed attempts: those of a database that is dropped, and of a
+# queue table that is dropped in a database where nobody dequeues any more
+sub fill_places
+{
+	my ($name) = @_;
+	sql("CREATE DATABASE $name");
+	sql(<<'SQL', $name);
+CREATE EXTENSION queue;
+SELECT queue.create_queue('many', max_retries => NULL);
+SELECT queue.enqueue('many', '{}') FROM generate_series(1, 100);
+BEGIN;
+SELECT count(*) FROM queue.dequeue('many', max_messages => 100);
+ROLLBACK;
+SQL
+}
+
+sub retries
+{
+	my ($count) = sql(<<'SQL') =~ /^retries (\d+)$/m or die;
+SELECT queue.enqueue('here', '{}') IS NULL;
+BEGIN;
+SELECT count(*) FROM queue.dequeue('here');
+ROLLBACK;
+SELECT 'retries ' || retry_count FROM queue.dequeue('here', mode => 'browse');
+SELECT count(*) FROM queue.dequeue('here');
+SQL
+	return $count;
+}
+
+$node->append_conf('postgresql.conf', "queue.max_failed_attempts = 100\nqueue.max_monitors = 10\n");
+$node->restart;
+sql("SELECT queue.create_queue('here', max_retries => NULL)");
+is(retries(), 1, 'a failed attempt counts');
+fill_places('gone');
+is(retries(), 0, 'not where there is no place');
+sql('DROP DATABASE gone');
+is(retries(), 1, 'the places of a dropped database are free');
+fill_places('quiet');
+sql("SELECT queue.drop_queue_table('many_qt', true)", 'quiet');
+SKIP:
+{
+	skip 'not a debug build', 2 if (sqlstate_of($node, 'SHOW queue.debug_points'))[0] ne '00000';
+	is(retries(), 0, 'no place again');
+	$node->append_conf('postgresql.conf', "queue.monitor_naptime = 1\n");
+	my ($offset, $freed) = (0, 0);
+	for my $try (1 .. 40)
+	{
+		# the time between two sweeps is over
+		$offset += 61_000_000;
+		$node->append_conf('postgresql.conf', "queue.debug_clock_offset = $offset\n");
+		$node->reload;
+		sleep 0.5;
+		$freed = retries();
+		last if $freed;
+	}
+	ok($freed, 'the monitor gives back those of a dropped queue table');
+}
+
 $node->append_conf('postgresql.conf', "queue.monitor_naptime = 1\n");
 $node->reload;
 is(sql('SHOW queue.monitor_naptime'), '1s', 'naptime has its unit');
