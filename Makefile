@@ -35,6 +35,7 @@ OBJS = \
 	src/condition.o \
 	src/message_store.o \
 	src/look.o \
+	src/look_judge.o \
 	src/admin_sql.o \
 	src/admin_table.o \
 	src/admin_purge.o \

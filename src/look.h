@@ -166,9 +166,13 @@ extern QueueRowLock queue_look_row_lock(TupleTableSlot *slot);
 
 extern QueueVerdict queue_look_judge(QueueLook *look, QueueTrackLook *track);
 
-/* The registry as it is now; and whether a candidate is still what it was. */
+/*
+ * The registry as it is now; and whether a candidate is still what it was, by
+ * the registry read now or by the one that the look has.
+ */
 extern void queue_look_refresh(QueueLook *look);
 extern bool queue_look_is_settled(QueueLook *look, QueueTrackLook *track);
+extern bool queue_look_still_settled(QueueLook *look, QueueTrackLook *track);
 
 /* The row is ours: read its failed attempts again.  May change the verdict. */
 extern void queue_look_reread_attempts(QueueLook *look,
