@@ -23,6 +23,7 @@ OBJS = \
 	src/shmem.o \
 	src/head.o \
 	src/ring.o \
+	src/wakeup.o \
 	src/xact.o \
 	src/attempts.o \
 	src/worker.o \
@@ -45,9 +46,11 @@ OBJS = \
 	src/rotation.o \
 	src/enqueue.o \
 	src/dequeue.o \
+	src/wait.o \
 	src/api_admin.o \
 	src/api_enqueue.o \
 	src/api_dequeue.o \
+	src/api_wait.o \
 	src/api_monitor.o
 
 PGFILEDESC = "queue - transactional message queues"
@@ -151,7 +154,8 @@ TAP = \
 	020_monitor_follows_extension \
 	021_monitor_and_databases \
 	022_monitor_on_standby \
-	023_monitor_limits_and_errors
+	023_monitor_limits_and_errors \
+	030_waiting
 
 PGTAP = \
 	errors \

@@ -41,6 +41,7 @@
 #include "compat.h"
 #include "errors.h"
 #include "name.h"
+#include "wakeup.h"
 
 /* -------------------------------------------------------------------------
  * Names and schemas
@@ -515,6 +516,7 @@ queue_admin_alter_queue(Oid queue, const QueueSettings *settings)
 	update_settings(queue, settings);
 	queue_admin_record_settings(queue);
 	queue_catalog_invalidate(queue);
+	queue_wakeup_at_commit(queue);
 	queue_admin_end(&scope);
 }
 
@@ -544,6 +546,7 @@ set_enabled(const QueueDesc *desc, bool enqueue, bool dequeue, bool enabled)
 								   4, types, values, NULL);
 	queue_admin_record_settings(queue);
 	queue_catalog_invalidate(queue);
+	queue_wakeup_at_commit(queue);
 	queue_admin_end(&scope);
 }
 

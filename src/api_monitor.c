@@ -18,6 +18,7 @@
 #include "compat.h"
 #include "guc.h"
 #include "shmem.h"
+#include "wakeup.h"
 #include "worker.h"
 
 /* columns of queue._workers() */
@@ -127,7 +128,21 @@ fill_worker(int slot, const QueueWorkerInfo *info, Datum *values, bool *nulls)
 	values[WORKER_LAST_ERROR_JOB] = CStringGetTextDatum(info->last_error_job);
 }
 
-/* One row for each worker that runs or should. */
+/* A session that waits for messages; one that listens has several rows. */
+static void
+fill_waiter(const QueueWaiterInfo *info, Datum *values, bool *nulls)
+{
+	memset(nulls, true, WORKER_NUM_COLUMNS);
+	values[WORKER_KIND] = CStringGetTextDatum("waiter");
+	values[WORKER_DATABASE] = ObjectIdGetDatum(info->id.database);
+	values[WORKER_PID] = Int32GetDatum(info->pid);
+	values[WORKER_STATE] = CStringGetTextDatum("waiting");
+	values[WORKER_STARTED_AT] = TimestampTzGetDatum(info->since);
+	nulls[WORKER_KIND] = nulls[WORKER_DATABASE] = nulls[WORKER_PID] =
+		nulls[WORKER_STATE] = nulls[WORKER_STARTED_AT] = false;
+}
+
+/* One row for each worker that runs or should, and for each waiter. */
 Datum
 queue_internal_workers(PG_FUNCTION_ARGS)
 {
@@ -145,6 +160,17 @@ queue_internal_workers(PG_FUNCTION_ARGS)
 		if (i != QUEUE_LAUNCHER_SLOT && info.state == QUEUE_WORKER_FREE)
 			continue;
 		fill_worker(i, &info, values, nulls);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	for (int i = 0; i < queue_wakeup_num_entries(); i++)
+	{
+		QueueWaiterInfo info;
+		Datum		values[WORKER_NUM_COLUMNS] = {0};
+		bool		nulls[WORKER_NUM_COLUMNS];
+
+		if (!queue_wakeup_info(i, &info))
+			continue;
+		fill_waiter(&info, values, nulls);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

@@ -12,6 +12,8 @@
 #include "access/genam.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/proc.h"
 #include "utils/acl.h"
 
 #if PG_VERSION_NUM < 150000
@@ -65,6 +67,28 @@
 #define queue_my_backend_index()	(MyProcNumber)
 #else
 #define queue_my_backend_index()	(MyBackendId - 1)
+#endif
+
+/* its number among all processes */
+#if PG_VERSION_NUM >= 170000
+#define queue_my_proc_number()	(MyProcNumber)
+#else
+#define queue_my_proc_number()	(MyProc->pgprocno)
+#endif
+
+/* what a session that waits for messages is shown to wait for */
+#if PG_VERSION_NUM >= 170000
+static inline uint32
+queue_wait_event(void)
+{
+	static uint32 event = 0;
+
+	if (event == 0)
+		event = WaitEventExtensionNew("QueueWait");
+	return event;
+}
+#else
+#define queue_wait_event()	PG_WAIT_EXTENSION
 #endif
 
 /* materialized results */

@@ -46,9 +46,10 @@
 #include "errors.h"
 #include "look.h"
 #include "name.h"
+#include "wakeup.h"
 
-/* how often a waiting call looks again, in milliseconds */
-#define WAIT_STEP_MS	50
+/* how often a waiting call on a standby looks again, in milliseconds */
+#define RECOVERY_STEP_MS	200
 
 /* Where a session's next_message goes on, for each queue. */
 typedef struct QueuePosition
@@ -481,6 +482,7 @@ take_candidate(Dequeue *dequeue, QueueTrackLook *track)
 	QueueTouchKind kind = lock ? QUEUE_TOUCH_LOCKED : QUEUE_TOUCH_TAKEN;
 	TM_Result	result;
 
+	track->changed = true;
 	note_take(dequeue, candidate, track->store.track, kind);
 	DEBUG_POINT("before_take");
 	advance_command(track);
@@ -653,7 +655,7 @@ take_from_ordered_leaf(Dequeue *dequeue, const QueueLeaf *leaf, int number)
 		first = false;
 		done = take_from_leaf(dequeue, leaf, number, false, &lane);
 	}
-	queue_store_close(&store);
+	queue_store_release(&store);
 	return done;
 }
 
@@ -711,11 +713,10 @@ check_call(const QueueDequeueOptions *options)
 	PreventCommandIfParallelMode("dequeue()");
 }
 
-static QueueDesc *
-find_queue(Oid queue_oid, const QueueDequeueOptions *options)
+QueueDesc *
+queue_dequeue_find(Oid queue_oid, bool browse)
 {
 	QueueDesc  *queue;
-	bool		browse = options->mode == QUEUE_MODE_BROWSE;
 
 	LockRelationOid(queue_oid, browse ? AccessShareLock : RowExclusiveLock);
 	queue = queue_catalog_find(queue_oid, false);
@@ -769,36 +770,83 @@ init_dequeue(Dequeue *dequeue, const QueueDequeueOptions *options)
 	}
 }
 
-/* Sleep a step; false when the time is over. */
 static bool
-wait_a_step(const QueueDequeueOptions *options, TimestampTz deadline)
+may_wait(const QueueDequeueOptions *options)
 {
-	long		timeout = WAIT_STEP_MS;
+	const Interval *wait = &options->wait;
 
-	if (!options->wait_forever)
-	{
-		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
-														   deadline);
-
-		if (left <= 0)
-			return false;
-		timeout = Min(timeout, left);
-	}
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 timeout, PG_WAIT_EXTENSION);
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
-	return true;
+	return options->wait_forever || wait->time != 0 || wait->day != 0 ||
+		wait->month != 0;
 }
 
-static TimestampTz
-wait_deadline(const QueueDequeueOptions *options)
+static void
+take(Dequeue *dequeue)
 {
-	if (options->wait_forever)
-		return DT_NOEND;
-	return DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
-												   TimestampTzGetDatum(GetCurrentTimestamp()),
-												   IntervalPGetDatum(&options->wait)));
+	if (dequeue->options->has_msgid)
+		take_by_msgid(dequeue);
+	else
+		take_messages(dequeue);
+	if (dequeue->delivered == 0 && dequeue->position != NULL)
+		reset_position(dequeue, dequeue->position);
+}
+
+/* During recovery nobody tells of what comes in. */
+static void
+poll_messages(Dequeue *dequeue, TimestampTz deadline)
+{
+	while (dequeue->delivered == 0 && queue_clock_now() < deadline)
+	{
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 RECOVERY_STEP_MS, queue_wait_event());
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		take(dequeue);
+	}
+}
+
+/*
+ * Wait for a message (rules W1 to W6).  The lock on the queue is given up
+ * while asleep, so that it can be stopped and dropped; then it is found anew.
+ */
+static void
+wait_for_messages(Dequeue *dequeue)
+{
+	const QueueDequeueOptions *options = dequeue->options;
+	Oid			queue_oid = dequeue->queue->relid;
+	LOCKMODE	mode = options->mode == QUEUE_MODE_BROWSE ? AccessShareLock :
+	RowExclusiveLock;
+	QueueLook  *look = &dequeue->look;
+	TimestampTz deadline = queue_wakeup_deadline(options->wait_forever,
+												 &options->wait);
+	bool		late = false;
+
+	if (look->local == NULL)
+	{
+		poll_messages(dequeue, deadline);
+		return;
+	}
+	look->waits = true;
+	for (;;)
+	{
+		queue_wakeup_register(&look->local->ref.id, &queue_oid, 1,
+							  look->conditional);
+		take(dequeue);
+		queue_wakeup_looked();
+		if (dequeue->delivered > 0 || late)
+			break;
+		UnlockRelationOid(queue_oid, mode);
+		(void) queue_wakeup_sleep(Min(deadline, look->next_due));
+		late = queue_clock_now() >= deadline;
+		dequeue->queue = queue_dequeue_find(queue_oid,
+											options->mode == QUEUE_MODE_BROWSE);
+		look->queue = dequeue->queue;
+	}
+	queue_wakeup_leave(dequeue->delivered > 0);
+
+	/* what is due next was ours to wait for */
+	if (dequeue->delivered > 0 && look->next_due != DT_NOEND)
+		queue_wakeup_wake(&look->local->ref.id, 1);
 }
 
 int
@@ -806,13 +854,13 @@ queue_dequeue(Oid queue_oid, const QueueDequeueOptions *options,
 			  QueueDeliver deliver, void *context)
 {
 	Dequeue		dequeue;
-	TimestampTz deadline;
 	bool		pushed = false;
 
 	check_call(options);
 	memset(&dequeue, 0, offsetof(Dequeue, look));
 	dequeue.options = options;
-	dequeue.queue = find_queue(queue_oid, options);
+	dequeue.queue = queue_dequeue_find(queue_oid,
+									   options->mode == QUEUE_MODE_BROWSE);
 	dequeue.deliver = deliver;
 	dequeue.context = context;
 	dequeue.memory = AllocSetContextCreate(CurrentMemoryContext,
@@ -830,20 +878,11 @@ queue_dequeue(Oid queue_oid, const QueueDequeueOptions *options,
 		pushed = true;
 	}
 	init_dequeue(&dequeue, options);
-	deadline = wait_deadline(options);
-	for (;;)
-	{
-		if (options->has_msgid)
-			take_by_msgid(&dequeue);
-		else
-			take_messages(&dequeue);
-		if (dequeue.delivered > 0)
-			break;
-		if (dequeue.position != NULL)
-			reset_position(&dequeue, dequeue.position);
-		if (!wait_a_step(options, deadline))
-			break;
-	}
+	take(&dequeue);
+	if (dequeue.delivered == 0 && may_wait(options))
+		wait_for_messages(&dequeue);
+	if (dequeue.look.local != NULL)
+		queue_wakeup_keep_promise(&dequeue.look.local->ref.id);
 	if (pushed)
 		PopActiveSnapshot();
 	MemoryContextDelete(dequeue.memory);

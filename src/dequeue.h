@@ -51,6 +51,12 @@ typedef void (*QueueDeliver) (void *context, const QueueTable *table,
 							  const QueueMessage *message);
 
 /*
+ * Lock a queue and check that the caller may dequeue from it, or browse it,
+ * and that it is started.
+ */
+extern QueueDesc *queue_dequeue_find(Oid queue, bool browse);
+
+/*
  * Dequeue up to max_messages.  Takes the queue's lock, checks rights, state
  * and options.  Returns the number delivered.
  */

@@ -451,6 +451,29 @@ queue_head_unstick(QueueHead *head, const QueueHeadKey *ended)
 	}
 }
 
+bool
+queue_head_next_sticky(int *slot, QueueHeadId *id, int *count)
+{
+	for (; *slot < queue_shmem->num_heads; ++*slot)
+	{
+		QueueHead  *head = head_at(*slot);
+
+		if (!head->in_use || head->num_sticky == 0)
+			continue;
+		LWLockAcquire(&head->lock, LW_EXCLUSIVE);
+		*id = head->id;
+		*count = head->in_use ? head->num_sticky : 0;
+		LWLockRelease(&head->lock);
+		if (*count == 0 || id->database != MyDatabaseId)
+			continue;
+		if (*count == QUEUE_MAX_STICKY)
+			*count = PG_INT32_MAX;
+		++*slot;
+		return true;
+	}
+	return false;
+}
+
 static QueueRegistered *
 find_my_place(QueueHead *head)
 {

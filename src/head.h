@@ -142,6 +142,12 @@ extern bool queue_head_stick(QueueHead *head, int32 lane, int track,
 extern void queue_head_forget(QueueHead *head, int32 lane, int track,
 							  const QueueKey *key);
 extern void queue_head_unstick(QueueHead *head, const QueueHeadKey *ended);
+
+/*
+ * The heads of this database that have sticky keys, one after the other: the
+ * next one's identity, and how many.  Start with *slot = 0.  No lock is held.
+ */
+extern bool queue_head_next_sticky(int *slot, QueueHeadId *id, int *count);
 extern void queue_head_use_track(QueueHead *head, int track);
 extern void queue_head_register(QueueHead *head, TransactionId xid,
 								TransactionId subxid);

@@ -128,7 +128,7 @@ find_lanes_of_leaf(const QueueDesc *queue, const QueueLeaf *leaf, int track,
 		*lanes = list_append_unique_int(*lanes, lane);
 		first = false;
 	}
-	queue_store_close(&store);
+	queue_store_release(&store);
 }
 
 /* Rule H4: the priorities in use, found by a skip scan of each leaf. */
@@ -424,6 +424,7 @@ begin_look(QueueLook *look)
 	look->now = queue_clock_now();
 	look->num_registered = 0;
 	look->has_keys = false;
+	look->next_due = DT_NOEND;
 
 	/* a reader sees what is locked, too, which floors have passed */
 	head = look->changes ? lock_usable_head(look) : NULL;
@@ -543,7 +544,7 @@ open_track(QueueLook *look, QueueTrackLook *track, int number,
 	/* an empty leaf has nothing to scan */
 	if (RelationGetNumberOfBlocks(track->store.rel) == 0)
 	{
-		queue_store_close(&track->store);
+		queue_store_release(&track->store);
 		track->exhausted = track->was_empty = true;
 		return;
 	}
@@ -577,7 +578,10 @@ queue_look_close_track(QueueTrackLook *track)
 		return;
 	ExecDropSingleTupleTableSlot(track->slot);
 	index_endscan(track->scan);
-	queue_store_close(&track->store);
+	if (track->changed)
+		queue_store_close(&track->store);
+	else
+		queue_store_release(&track->store);
 	track->open = false;
 }
 
@@ -625,6 +629,17 @@ adopt_sticky(QueueLook *look, QueueTrackLook *track)
 	return stuck ? QUEUE_VERDICT_PASS : QUEUE_VERDICT_STOP;
 }
 
+/* A message that is not wanted now may be so later: when? */
+static void
+note_due(QueueLook *look, const QueueCandidate *candidate,
+		 QueueVerdict verdict)
+{
+	if (verdict == QUEUE_VERDICT_BREAK)
+		look->next_due = Min(look->next_due, candidate->key.major);
+	else if (candidate->not_before > look->now)
+		look->next_due = Min(look->next_due, candidate->not_before);
+}
+
 /* Advance to the track's next candidate. */
 static void
 load_candidate(QueueLook *look, QueueTrackLook *track)
@@ -661,9 +676,11 @@ load_candidate(QueueLook *look, QueueTrackLook *track)
 				break;
 			case QUEUE_VERDICT_STOP:
 				note_stop(track, &track->candidate.key);
+				note_due(look, &track->candidate, verdict);
 				break;
 			case QUEUE_VERDICT_BREAK:
 				note_stop(track, &track->candidate.key);
+				note_due(look, &track->candidate, verdict);
 				if (look->has_head || !QUEUE_SORT_HAS_LANES(look->queue->table->sort))
 					track->exhausted = true;
 				break;
@@ -731,7 +748,7 @@ find_best_of_lane(QueueLook *look, QueueLaneLook *lane)
 
 	if (due != NULL && !due->open && !due->exhausted)
 	{
-		if (due_track_is_idle(look, due))
+		if (!look->waits && due_track_is_idle(look, due))
 			due->exhausted = true;
 		else
 			open_track(look, due, QUEUE_TRACK_DUE, priority);
@@ -1152,6 +1169,7 @@ queue_look_at_hand(QueueLook *look, const QueueHeadKey *hand,
 			queue_look_hand_taken(look, hand);
 			break;
 		default:
+			note_due(look, &track->candidate, verdict);
 			queue_look_hand_back(look, hand);
 			break;
 	}
@@ -1298,4 +1316,15 @@ queue_look_end(QueueLook *look)
 	look->num_lanes = 0;
 	look->active = false;
 	look->num_skipped = 0;
+}
+
+bool
+queue_look_probe(QueueLook *look)
+{
+	bool		found;
+
+	begin_look(look);
+	found = find_best(look) != NULL;
+	queue_look_end(look);
+	return found;
 }

@@ -68,6 +68,7 @@ typedef struct QueueTrackLook
 	QueueKey	position;
 	bool		exhausted;
 	bool		was_empty;		/* the leaf has no block */
+	bool		changed;		/* rows were taken: the locks are kept */
 	bool		has_candidate;
 	IndexScanDesc scan;
 	TupleTableSlot *slot;
@@ -96,6 +97,7 @@ typedef struct QueueLook
 	bool		changes;		/* takes or locks messages */
 	bool		conditional;	/* not simply the first one */
 	bool		ignore_due;		/* asked for by name: delay is no obstacle */
+	bool		waits;			/* next_due will be asked for */
 	int			expected;		/* how many messages are likely to be wanted */
 	QueueWanted wanted;			/* with conditional; may be NULL */
 	void	   *context;
@@ -104,6 +106,7 @@ typedef struct QueueLook
 	bool		active;
 	bool		has_head;		/* floors and barriers are in use */
 	TimestampTz now;
+	TimestampTz next_due;		/* what was seen and is not due yet: when */
 	int64		stride;			/* of the head, when the look began */
 	uint64		version;
 	uint64		serial;			/* keys returned later are not seen */
@@ -177,6 +180,9 @@ extern bool queue_look_still_settled(QueueLook *look, QueueTrackLook *track);
 /* The row is ours: read its failed attempts again.  May change the verdict. */
 extern void queue_look_reread_attempts(QueueLook *look,
 									   QueueCandidate *candidate);
+
+/* Is there something that could be delivered?  Needs no transaction id. */
+extern bool queue_look_probe(QueueLook *look);
 
 /* Move the floors and end the look. */
 extern void queue_look_end(QueueLook *look);

@@ -179,6 +179,7 @@ queue_store_open(QueueStore *store, const QueueLeaf *leaf, int track,
 	if (!OidIsValid(leaf->relid))
 		return false;
 	store->track = track;
+	store->mode = mode;
 	store->rel = table_open(leaf->relid, mode);
 
 	/* its index may have been replaced before the lock was ours */
@@ -198,6 +199,14 @@ queue_store_close(QueueStore *store)
 {
 	index_close(store->index, NoLock);
 	table_close(store->rel, NoLock);
+}
+
+void
+queue_store_release(QueueStore *store)
+{
+	if (store->index != NULL)
+		index_close(store->index, store->mode);
+	table_close(store->rel, store->mode);
 }
 
 /* Is it an index on msgid alone? */
@@ -226,6 +235,7 @@ queue_store_open_by_msgid(QueueStore *store, const QueueTable *table,
 		return false;
 	store->leaf = leaf;
 	store->track = track;
+	store->mode = mode;
 	store->rel = table_open(leaf->relid, mode);
 	indexes = RelationGetIndexList(store->rel);
 	foreach(cell, indexes)
@@ -444,7 +454,7 @@ raise_from_msgid_leaf(const QueueLeaf *leaf, const QueueTable *table)
 	if (!queue_store_open_by_msgid(&store, table, leaf, 0, AccessShareLock))
 		return;
 	raise_from_index_end(store.rel, RelationGetRelid(store.index), table);
-	queue_store_close(&store);
+	queue_store_release(&store);
 }
 
 /*
@@ -506,7 +516,7 @@ raise_from_ordered_leaf(const QueueLeaf *leaf, const QueueTable *table)
 		first = false;
 	}
 	ExecDropSingleTupleTableSlot(slot);
-	queue_store_close(&store);
+	queue_store_release(&store);
 }
 
 /* Rule E2: once for each queue table after a start. */

@@ -72,6 +72,7 @@ typedef struct QueueStore
 {
 	const QueueLeaf *leaf;
 	int			track;			/* segment, or QUEUE_TRACK_DUE */
+	LOCKMODE	mode;
 	Relation	rel;
 	Relation	index;
 } QueueStore;
@@ -87,6 +88,9 @@ extern bool queue_store_open_by_msgid(QueueStore *store,
 									  const QueueLeaf *leaf, int track,
 									  LOCKMODE mode);
 extern void queue_store_close(QueueStore *store);
+
+/* Nothing was changed in it: the locks go, too. */
+extern void queue_store_release(QueueStore *store);
 extern IndexScanDesc queue_store_scan_msgid(QueueStore *store,
 											Snapshot snapshot,
 											ScanKey key,

@@ -25,6 +25,7 @@
 #include "rotation.h"
 #include "shmem.h"
 #include "utility.h"
+#include "wakeup.h"
 #include "worker.h"
 #include "xact.h"
 
@@ -50,6 +51,7 @@ _PG_init(void)
 
 	/* callbacks run last-registered first: the cache's memory goes last */
 	queue_catalog_init();
+	queue_wakeup_init();
 	queue_xact_init();
 	queue_message_store_init();
 	queue_rotation_init();

@@ -386,6 +386,7 @@ move_messages(Rotation *rotation, Relation rel, int segment)
 	track.store.rel = rel;
 	track.store.leaf = &rotation->table->ready[segment];
 	track.store.track = segment;
+	track.changed = true;
 	track.slot = table_slot_create(rel, NULL);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	scan = table_beginscan(rel, &dirty, 0, NULL);

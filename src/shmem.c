@@ -20,6 +20,7 @@
 #include "head.h"
 #include "ring.h"
 #include "shmem.h"
+#include "wakeup.h"
 #include "worker.h"
 
 QueueShmem *queue_shmem = NULL;
@@ -49,6 +50,7 @@ request_memory(void)
 	RequestAddinShmemSpace(queue_head_shmem_size(queue_guc_max_heads,
 												 MaxBackends));
 	RequestAddinShmemSpace(queue_ring_shmem_size());
+	RequestAddinShmemSpace(queue_wakeup_shmem_size(MaxBackends));
 	RequestAddinShmemSpace(queue_attempts_shmem_size(queue_guc_max_failed_attempts));
 	RequestAddinShmemSpace(queue_worker_shmem_size(queue_guc_max_monitors));
 }
@@ -76,6 +78,8 @@ start_memory(void)
 	queue_head_shmem_init(queue_shmem->num_heads, queue_shmem->max_backends,
 						  queue_shmem->lock_tranche);
 	queue_ring_shmem_init();
+	queue_wakeup_shmem_init(queue_shmem->max_backends,
+							queue_shmem->lock_tranche);
 	queue_attempts_shmem_init(queue_guc_max_failed_attempts,
 							  queue_shmem->lock_tranche);
 	queue_worker_shmem_init(queue_guc_max_monitors,

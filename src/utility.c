@@ -11,8 +11,9 @@
  * command on that database do this: nobody else can stop a monitor.
  *
  * DROP EXTENSION, which also comes with DROP OWNED, is seen where the server
- * drops the object, and wakes the monitor at commit.  COMMIT PREPARED may
- * publish either, or messages.
+ * drops the object, and wakes the monitor at commit, and all who wait for
+ * messages.  So does the end of a queue's view or of a queue table.  COMMIT
+ * PREPARED may publish any of these, or messages.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,6 +23,7 @@
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_authid.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_extension.h"
 #include "commands/dbcommands.h"
@@ -35,6 +37,7 @@
 
 #include "compat.h"
 #include "utility.h"
+#include "wakeup.h"
 #include "worker.h"
 
 static ProcessUtility_hook_type prev_utility_hook = NULL;
@@ -62,8 +65,15 @@ access_hook(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 {
 	if (prev_access_hook)
 		prev_access_hook(access, class_id, object_id, sub_id, arg);
-	if (access == OAT_DROP && class_id == ExtensionRelationId)
+	if (access != OAT_DROP)
+		return;
+	if (class_id == ExtensionRelationId)
+	{
 		queue_worker_note_change();
+		queue_wakeup_at_commit(InvalidOid);
+	}
+	else if (class_id == RelationRelationId && sub_id == 0)
+		queue_wakeup_at_commit(object_id);
 }
 
 static bool
@@ -203,8 +213,11 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			 QueryCompletion *completion)
 {
 	Node	   *stmt = pstmt->utilityStmt;
-	bool		commits_prepared = IsA(stmt, TransactionStmt) &&
-	((TransactionStmt *) stmt)->kind == TRANS_STMT_COMMIT_PREPARED;
+	TransactionStmtKind kind = IsA(stmt, TransactionStmt) ?
+	((TransactionStmt *) stmt)->kind : TRANS_STMT_BEGIN;
+	bool		commits_prepared = kind == TRANS_STMT_COMMIT_PREPARED;
+	bool		ends_prepared = commits_prepared ||
+	kind == TRANS_STMT_ROLLBACK_PREPARED;
 	Oid			needed = database_needed(stmt);
 
 	if (OidIsValid(needed))
@@ -219,6 +232,8 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 
 	if (OidIsValid(needed) && IsA(stmt, CreatedbStmt))
 		note_copy((CreatedbStmt *) stmt, needed);
+	if (ends_prepared)
+		queue_wakeup_after_prepared();
 	if (commits_prepared)
 		note_commit_prepared();
 }

@@ -27,6 +27,8 @@
 
 #include "clock.h"
 #include "debug_point.h"
+#include "wakeup.h"
+#include "worker.h"
 #include "xact.h"
 
 /* above this, the entries of a subtransaction are collapsed to their lowest */
@@ -377,31 +379,53 @@ lock_for_publication(QueueLocalHead *local)
 	return head;
 }
 
-/* Rules P2, P3, P4: all keys, and leaving, in one critical section. */
+/* How many waiters to wake for an entry, beside those for others. */
+static int32
+count_wakes(int32 others, const QueueTouch *touch)
+{
+	if (touch->collapsed || others == QUEUE_WAKE_ALL)
+		return QUEUE_WAKE_ALL;
+
+	/* not due yet: somebody must know when it will be */
+	if (touch->track == QUEUE_TRACK_DUE &&
+		touch->kind == QUEUE_TOUCH_INSERTED)
+		return Max(others, 1);
+	return others + 1;
+}
+
+/*
+ * Rules P2, P3, P4: all keys, and leaving, in one critical section.  Then
+ * waiters are woken (W2), whether there is a head or not.
+ */
 static void
 publish_head(QueueLocalHead *local, bool committed)
 {
 	QueueHead  *head;
+	int32		wakes = 0;
 
 	settle_attempts(local, 0, !committed);
 	head = lock_for_publication(local);
-	if (head == NULL)
-		return;
 	for (int i = 0; i < local->num_touches; i++)
 	{
 		QueueTouch *touch = &local->touches[i];
-		bool		needed = true;
 
-		if (touch->kind == QUEUE_TOUCH_INSERTED)
-			needed = committed &&
-				touch->taken_by == InvalidSubTransactionId;
-		else if (touch->kind == QUEUE_TOUCH_TAKEN)
-			needed = !committed;
-		if (needed)
+		if (touch->kind == QUEUE_TOUCH_INSERTED ?
+			!committed || touch->taken_by != InvalidSubTransactionId :
+			touch->kind == QUEUE_TOUCH_TAKEN && committed)
+			continue;
+		wakes = count_wakes(wakes, touch);
+		if (head != NULL)
 			publish_touch(head, touch);
 	}
-	queue_head_leave(head);
-	queue_head_unlock(head);
+	if (head != NULL)
+	{
+		queue_head_leave(head);
+		queue_head_unlock(head);
+	}
+	if (wakes > 0)
+		queue_wakeup_wake(&local->ref.id, wakes);
+	if (committed && (local->used_tracks & (1 << QUEUE_TRACK_DUE)))
+		queue_monitor_wake(MyDatabaseId);
 }
 
 /* Rule X5: every key becomes sticky, whatever side of the barrier it is on. */
@@ -423,9 +447,10 @@ publish_prepared(QueueLocalHead *local, TransactionId xid)
 	{
 		QueueTouch *touch = &local->touches[i];
 
-		if (touch->collapsed ||
-			!queue_head_stick(head, touch->lane, touch->track, &touch->key,
-							  xid))
+		/* sticky even if it speaks of several: its end wakes waiters */
+		if (!queue_head_stick(head, touch->lane, touch->track, &touch->key,
+							  xid) ||
+			touch->collapsed)
 			queue_head_lower(head, touch->lane, touch->track, &touch->key);
 	}
 	queue_head_leave(head);
@@ -470,6 +495,7 @@ abort_subxact(QueueLocalHead *local, SubTransactionId subid)
 {
 	QueueHead  *head = NULL;
 	int			first = local->num_touches;
+	int32		wakes = 0;
 
 	while (first > 0 && local->touches[first - 1].subid >= subid)
 		first--;
@@ -483,9 +509,12 @@ abort_subxact(QueueLocalHead *local, SubTransactionId subid)
 
 	settle_attempts(local, first, true);
 	head = lock_for_publication(local);
-	for (int i = first; head != NULL && i < local->num_touches; i++)
+	for (int i = first; i < local->num_touches; i++)
 	{
-		if (local->touches[i].kind != QUEUE_TOUCH_INSERTED)
+		if (local->touches[i].kind == QUEUE_TOUCH_INSERTED)
+			continue;
+		wakes = count_wakes(wakes, &local->touches[i]);
+		if (head != NULL)
 			publish_touch(head, &local->touches[i]);
 	}
 	if (head != NULL)
@@ -493,6 +522,8 @@ abort_subxact(QueueLocalHead *local, SubTransactionId subid)
 		queue_head_leave_subxact(head, GetCurrentTransactionIdIfAny());
 		queue_head_unlock(head);
 	}
+	if (wakes > 0)
+		queue_wakeup_wake(&local->ref.id, wakes);
 	local->num_touches = first;
 }
 

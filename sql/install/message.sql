@@ -106,6 +106,22 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'queue_dequeue_sql';
 COMMENT ON FUNCTION queue.dequeue IS 'take messages from a queue (or browse it), the payload shown as jsonb; no row if there is none';
 
+CREATE PROCEDURE queue.wait(
+	queue				pg_catalog.regclass,
+	consumer			pg_catalog.text DEFAULT NULL,
+	timeout				pg_catalog.interval DEFAULT NULL)
+LANGUAGE C
+AS 'MODULE_PATHNAME', 'queue_wait_sql';
+COMMENT ON PROCEDURE queue.wait IS 'wait until a queue has a message, or for the timeout; takes nothing, and holds no snapshot and no transaction id meanwhile';
+
+CREATE FUNCTION queue.listen(
+	agents				queue.agent[],
+	timeout				pg_catalog.interval DEFAULT NULL)
+RETURNS queue.agent
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_listen';
+COMMENT ON FUNCTION queue.listen IS 'wait until one of several queues has a message: the agent whose address it is; NULL when the timeout is over';
+
 CREATE FUNCTION queue.dequeue_as(
 	payload_type		pg_catalog.anyelement,
 	queue				pg_catalog.regclass,

@@ -38,12 +38,15 @@ GRANT EXECUTE ON FUNCTION
 	queue.enq_time,
 	queue.grant_queue_privilege,
 	queue.grant_system_privilege,
+	queue.listen,
 	queue.purge_queue_table,
 	queue.revoke_queue_privilege,
 	queue.revoke_system_privilege,
 	queue.start_queue,
 	queue.stop_queue
 TO PUBLIC;
+
+GRANT EXECUTE ON PROCEDURE queue.wait TO PUBLIC;
 
 /* overloaded ones need their arguments */
 DO $$

@@ -82,7 +82,7 @@ sub wait_all
 {
 	my @answers = map { $_->receive } @_;
 	$_->quit for @_;
-	return grep { $_->{lost} || $_->{error} } @answers;
+	return grep { $_->{state} ne '00000' } @answers;
 }
 
 # Everything sent and committed is in the queue or has had its effect, once.
