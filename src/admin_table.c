@@ -44,6 +44,7 @@ static const char column_definitions[] =
 " order_at int8,"
 " due_at timestamptz,"
 " expires_at timestamptz,"
+" expiration interval,"
 " enq_xid xid8,"
 " deq_time timestamptz,"
 " deq_xid xid8,"

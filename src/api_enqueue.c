@@ -820,6 +820,8 @@ fill_row(const ViewColumns *columns, const QueueMessage *message,
 	fill_column(args[ARG_DELAY], (Datum) 0, true, values, nulls);
 	fill_column(args[ARG_DELIVER_AT], message->values[QUEUE_COL_DUE_AT],
 				!waiting, values, nulls);
+	fill_column(args[ARG_EXPIRATION], message->values[QUEUE_COL_EXPIRATION],
+				message->nulls[QUEUE_COL_EXPIRATION], values, nulls);
 	fill_column(args[ARG_EXCEPTION_QUEUE],
 				message->values[QUEUE_COL_EXCEPTION_QUEUE],
 				message->nulls[QUEUE_COL_EXCEPTION_QUEUE], values, nulls);

@@ -168,6 +168,7 @@ const char *const queue_column_names[QUEUE_NUM_COLS] = {
 	"order_at",
 	"due_at",
 	"expires_at",
+	"expiration",
 	"enq_xid",
 	"deq_time",
 	"deq_xid",
@@ -195,8 +196,8 @@ const char *const queue_column_names[QUEUE_NUM_COLS] = {
 /* their types, but for the payload's */
 static const Oid column_types[QUEUE_NUM_COLS] = {
 	INT4OID, INT4OID, UUIDOID, INT4OID, INT2OID, INT2OID, INT4OID, INT8OID,
-	TIMESTAMPTZOID, TIMESTAMPTZOID, XID8OID, TIMESTAMPTZOID, XID8OID,
-	UUIDOID, UUIDOID, INT4OID, INT4OID,
+	TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, XID8OID,
+	TIMESTAMPTZOID, XID8OID, UUIDOID, UUIDOID, INT4OID, INT4OID,
 	TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
 	INT4OID,
 	TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID,

@@ -44,7 +44,6 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
 
 #include "clock.h"
 #include "compat.h"
@@ -65,8 +64,7 @@ typedef enum ConditionSource
 	SOURCE_COLUMN,
 	SOURCE_STATE,				/* as a word */
 	SOURCE_ENQ_TIME,			/* in the msgid */
-	SOURCE_DELIVER_AT,			/* while it waits */
-	SOURCE_EXPIRATION			/* how long, not until when */
+	SOURCE_DELIVER_AT			/* while it waits */
 } ConditionSource;
 
 typedef struct ConditionName
@@ -106,7 +104,7 @@ static const ConditionName condition_names[] = {
 	{"user_data", SOURCE_COLUMN, QUEUE_COL_PAYLOAD, InvalidOid},
 	{"corrid", SOURCE_COLUMN, QUEUE_COL_CORRELATION, TEXTOID},
 	{"delay", SOURCE_COLUMN, QUEUE_COL_DUE_AT, TIMESTAMPTZOID},
-	{"expiration", SOURCE_EXPIRATION, QUEUE_COL_EXPIRES_AT, INTERVALOID},
+	{"expiration", SOURCE_COLUMN, QUEUE_COL_EXPIRATION, INTERVALOID},
 	{"enq_uid", SOURCE_COLUMN, QUEUE_COL_ENQ_USER, TEXTOID},
 	{"user_prop", SOURCE_COLUMN, QUEUE_COL_PROPERTIES, JSONBOID}
 };
@@ -169,7 +167,6 @@ static ParamExternData *fetch_param(ParamListInfo params, int id,
 									ParamExternData *workspace);
 static Datum message_value(const QueueMessage *message,
 						   const ConditionName *name, bool *isnull);
-static Datum expiration_value(const QueueMessage *message);
 static const char *state_word(int state);
 static bool execute_pinned(ConditionPlan *plan, ParamListInfo params);
 static bool execute_plan(ConditionPlan *plan, ParamListInfo params);
@@ -676,26 +673,9 @@ message_value(const QueueMessage *message, const ConditionName *name,
 			*isnull = DatumGetInt16(message->values[QUEUE_COL_STATE]) !=
 				QUEUE_STATE_WAITING;
 			return *isnull ? (Datum) 0 : value;
-		case SOURCE_EXPIRATION:
-			return expiration_value(message);
 	}
 	elog(ERROR, "unrecognized condition source: %d", (int) name->source);
 	return (Datum) 0;
-}
-
-/* counted from when the message was or will be due, as it was given */
-static Datum
-expiration_value(const QueueMessage *message)
-{
-	TimestampTz from;
-
-	if (!message->nulls[QUEUE_COL_DUE_AT])
-		from = DatumGetTimestampTz(message->values[QUEUE_COL_DUE_AT]);
-	else
-		from = queue_clock_msgid_time(DatumGetUUIDP(message->values[QUEUE_COL_MSGID]));
-	return DirectFunctionCall2(timestamp_mi,
-							   message->values[QUEUE_COL_EXPIRES_AT],
-							   TimestampTzGetDatum(from));
 }
 
 static const char *

@@ -250,20 +250,16 @@ build_message(const QueueDesc *queue, const QueueEnqueueOptions *options,
 
 /*
  * State, due time and end of a message that has its id.  Times are counted
- * from the one in the id, so that the views, which know nothing else, show
- * what was given.  But the clock that gives ids may run ahead of the wall
- * clock: by a microsecond where two ids were given in one, and by years where
- * the wall clock was set back.  Nobody wants to wait for years: then times
- * are counted from now, and the due time of a message that does not wait says
- * from when.
+ * from the one in the id.  But the clock that gives ids may run ahead of the
+ * wall clock: by a microsecond where two ids were given in one, and by years
+ * where the wall clock was set back.  Nobody wants to wait for years: then
+ * they are counted from now.
  */
 static void
 set_times(const QueueEnqueueOptions *options, QueueMessage *message)
 {
 	TimestampTz now;
-	TimestampTz enqueued;
 	TimestampTz ready_at;
-	bool		waits;
 
 	message->values[QUEUE_COL_STATE] = Int16GetDatum(QUEUE_STATE_READY);
 	message->nulls[QUEUE_COL_STATE] = false;
@@ -271,22 +267,24 @@ set_times(const QueueEnqueueOptions *options, QueueMessage *message)
 			   !options->has_expiration))
 		return;
 
-	enqueued = queue_clock_msgid_time(DatumGetUUIDP(message->values[QUEUE_COL_MSGID]));
+	ready_at = queue_clock_msgid_time(DatumGetUUIDP(message->values[QUEUE_COL_MSGID]));
 	now = queue_clock_now();
-	ready_at = enqueued - now > MAX_CLOCK_LEAD ? now : enqueued;
-	waits = due_time(options, ready_at, &ready_at);
-	if (waits)
+	if (ready_at - now > MAX_CLOCK_LEAD)
+		ready_at = now;
+	if (due_time(options, ready_at, &ready_at))
+	{
 		message->values[QUEUE_COL_STATE] = Int16GetDatum(QUEUE_STATE_WAITING);
+		set_time(message, QUEUE_COL_DUE_AT, ready_at);
+	}
 	if (options->has_expiration &&
 		!queue_interval_is_forever(&options->expiration))
 	{
 		set_time(message, QUEUE_COL_EXPIRES_AT,
 				 expiration_time(&options->expiration, ready_at));
-		if (ready_at != enqueued)
-			set_time(message, QUEUE_COL_DUE_AT, ready_at);
+		message->values[QUEUE_COL_EXPIRATION] =
+			IntervalPGetDatum(&options->expiration);
+		message->nulls[QUEUE_COL_EXPIRATION] = false;
 	}
-	else if (waits)
-		set_time(message, QUEUE_COL_DUE_AT, ready_at);
 }
 
 /*

@@ -92,11 +92,12 @@ RESET queue.debug_clock_offset;
 -- what was given is what is shown, to the microsecond: by the views, by RETURNING, in conditions, for arrays
 INSERT INTO t (payload, expiration) VALUES ('returned', '1 hour 0.000001 s') RETURNING expiration, expires_at - enq_time AS after;
 INSERT INTO t (payload, delay, expiration) VALUES ('waits', '1 day', '2 hours') RETURNING deliver_at - enq_time AS delay, expiration, expires_at - deliver_at AS after;
+INSERT INTO t (payload, expiration) VALUES ('month', '1 month 36 hours') RETURNING expiration;
 SELECT cardinality(queue.enqueue_array('t', '{a1,a2}', array_fill(jsonb_populate_record(NULL::queue.message_properties, '{"expiration": "3 hours"}'), '{2}')));
 SELECT payload, expiration, deliver_at - enq_time AS delay FROM t ORDER BY msgid;
 SELECT user_data, expiration, delay - enq_time AS delay FROM aq$t_qt ORDER BY enq_time;
 SELECT payload FROM queue.dequeue('t', max_messages => 10, condition => $$expiration = '3 hours' AND deliver_at IS NULL$$);
-SELECT payload FROM queue.dequeue('t', max_messages => 10, condition => $$expiration = '1 hour 0.000001 s'$$);
+SELECT payload FROM queue.dequeue('t', max_messages => 10, condition => $$expiration = '1 hour 0.000001 s' OR expiration > '30 days'$$);
 SELECT queue.purge_queue_table('t_qt', $$expiration = '2 hours' AND deliver_at = enq_time + '1 day'::interval$$);
 
 -- expired nearly at once; expired by msgid
