@@ -64,6 +64,7 @@
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
+#include "utils/resowner.h"
 #include "utils/timestamp.h"
 
 #include "attempts.h"
@@ -139,6 +140,12 @@ typedef struct JobState
 static Workers *workers = NULL;
 
 /* of a session */
+static enum
+{
+	ENDING_NOT,
+	ENDING_COMMITTED,
+	ENDING_NOT_COMMITTED
+}			ending = ENDING_NOT;
 static uint32 noted = 0;		/* value of "forgotten" when announced */
 static bool announce_at_commit = false;
 static bool announce_again = false;
@@ -154,6 +161,8 @@ static bool gives_up = false;
 static uint32 seen_announcements;
 
 static void xact_callback(XactEvent event, void *arg);
+static void release_callback(ResourceReleasePhase phase, bool is_commit,
+							 bool is_top_level, void *arg);
 
 /* -------------------------------------------------------------------------
  * Memory
@@ -194,6 +203,7 @@ void
 queue_worker_init(void)
 {
 	RegisterXactCallback(xact_callback, NULL);
+	RegisterResourceReleaseCallback(release_callback, NULL);
 }
 
 /* -------------------------------------------------------------------------
@@ -456,14 +466,39 @@ announce_what_was_noted(void)
 	LWLockRelease(&workers->lock);
 }
 
+/*
+ * The transaction has ended.  What there is to do for workers is done by
+ * release_callback, a little later: whoever is woken here would not find the
+ * invalidations of this transaction yet, nor its locks released, and would
+ * see in its caches what was before.
+ */
 static void
 xact_callback(XactEvent event, void *arg)
 {
-	bool		committed = event == XACT_EVENT_COMMIT;
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+			ending = ENDING_COMMITTED;
+			break;
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:
+			ending = ENDING_NOT_COMMITTED;
+			break;
+		default:
+			break;
+	}
+}
 
-	if (!committed && event != XACT_EVENT_ABORT &&
-		event != XACT_EVENT_PREPARE)
+static void
+release_callback(ResourceReleasePhase phase, bool is_commit, bool is_top_level,
+				 void *arg)
+{
+	bool		committed = ending == ENDING_COMMITTED;
+
+	if (ending == ENDING_NOT || phase != RESOURCE_RELEASE_AFTER_LOCKS ||
+		!is_top_level)
 		return;
+	ending = ENDING_NOT;
 
 	if (committed && (announce_at_commit || OidIsValid(announce_other)))
 		announce_what_was_noted();

@@ -88,13 +88,19 @@ extern bool queue_worker_is_noted(void);
 /* Is the database known? */
 extern bool queue_worker_knows(Oid database);
 
-/* Make another database known, or wake this one's monitor, at commit. */
+/*
+ * Make another database known, or wake this one's monitor, when the
+ * transaction has committed and its invalidations have been sent: the way to
+ * tell a monitor of changes in the catalog.
+ */
 extern void queue_worker_note_database(Oid database);
 extern void queue_worker_note_change(void);
 
 /*
  * Wake the monitor of a database.  Fixed memory, no lock, no error: may be
- * called at the end of a transaction.  Does nothing where there is none.
+ * called at the end of a transaction.  Does nothing where there is none.  A
+ * monitor woken from a callback of the commit sees its rows, but may not see
+ * its changes in the catalog yet.
  */
 extern void queue_monitor_wake(Oid database);
 
