@@ -127,6 +127,7 @@ ISOLATION = \
 	returned_overflow \
 	rotate_insert \
 	rotate_open \
+	rotate_rewrite \
 	rotate_snapshot \
 	rotate_straggler \
 	row_lock \

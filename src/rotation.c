@@ -81,7 +81,8 @@ typedef struct SegmentWork
 	int			num_writers;
 	BlockNumber next_block;		/* all before is dead */
 	BlockNumber num_blocks;		/* when every row was found dead */
-	uint64		fingerprint;	/* of the leaf, then */
+	uint64		fingerprint;	/* of the leaf when this was begun; it changes
+								 * when rows get other addresses */
 	TransactionId last_delete;	/* the newest of those, or invalid */
 	TimestampTz stuck_since;	/* 0: it is not */
 	int			stuck_ms;		/* for how long it may be */
@@ -252,23 +253,36 @@ take_census(SegmentCensus *census, Relation rel, BlockNumber from,
 	FreeAccessStrategy(strategy);
 }
 
-/* Open a leaf without waiting; NULL: not now. */
+/*
+ * Open a segment without waiting; NULL: not now.  What the cache says of it is
+ * read again once it is locked.
+ */
 static Relation
-open_leaf(const QueueLeaf *leaf, LOCKMODE mode)
+open_segment(Rotation *rotation, int segment, LOCKMODE mode)
 {
-	Relation	rel;
+	Oid			relid = rotation->table->ready[segment].relid;
+	Relation	rel = NULL;
 
-	if (!OidIsValid(leaf->relid) ||
-		!ConditionalLockRelationOid(leaf->relid, mode))
+	if (!OidIsValid(relid))
 		return NULL;
-	rel = try_relation_open(leaf->relid, NoLock);
+	if (!ConditionalLockRelationOid(relid, mode))
+	{
+		rotation->step->pending = true;
+		return NULL;
+	}
+	rotation->table = queue_catalog_find_table(rotation->table->relid, false);
+	if (rotation->table->ready[segment].relid == relid)
+		rel = try_relation_open(relid, NoLock);
 	if (rel == NULL)
-		UnlockRelationOid(leaf->relid, mode);
-	else if (rel->rd_rel->relkind != RELKIND_RELATION ||
-			 rel->rd_rel->relam != HEAP_TABLE_AM_OID)
+	{
+		UnlockRelationOid(relid, mode);
+		return NULL;
+	}
+	if (rel->rd_rel->relkind != RELKIND_RELATION ||
+		rel->rd_rel->relam != HEAP_TABLE_AM_OID)
 	{
 		relation_close(rel, mode);
-		rel = NULL;
+		return NULL;
 	}
 	return rel;
 }
@@ -470,14 +484,17 @@ should_move(Rotation *rotation, Relation rel, SegmentWork *work)
 static void
 begin_segment(Rotation *rotation, SegmentWork *work, int segment)
 {
+	const QueueLeaf *leaf = &rotation->table->ready[segment];
 	uint64		uses = queue_ring_uses(rotation->ring, segment);
 
-	if (work->known && work->uses == uses)
+	if (work->known && work->uses == uses &&
+		work->fingerprint == leaf->fingerprint)
 		return;
 	forget_segment(work);
 	work->known = true;
 	work->uses = uses;
-	list_writers(work, rotation->table->ready[segment].relid);
+	work->fingerprint = leaf->fingerprint;
+	list_writers(work, leaf->relid);
 }
 
 static void
@@ -505,15 +522,11 @@ static void
 look_at_closed(Rotation *rotation, int segment)
 {
 	SegmentWork *work = &rotation->work->segments[segment];
-	const QueueLeaf *leaf = &rotation->table->ready[segment];
 	SegmentCensus census;
-	Relation	rel = open_leaf(leaf, AccessShareLock);
+	Relation	rel = open_segment(rotation, segment, AccessShareLock);
 
 	if (rel == NULL)
-	{
-		rotation->step->pending |= OidIsValid(leaf->relid);
 		return;
-	}
 	begin_segment(rotation, work, segment);
 	if (!work->drained && !is_drained(work))
 	{
@@ -523,7 +536,6 @@ look_at_closed(Rotation *rotation, int segment)
 		return;
 	}
 	work->num_blocks = RelationGetNumberOfBlocks(rel);
-	work->fingerprint = leaf->fingerprint;
 	take_census(&census, rel, work->next_block, work->num_blocks, false);
 	if (TransactionIdIsValid(census.last_delete) &&
 		(!TransactionIdIsValid(work->last_delete) ||
@@ -602,16 +614,12 @@ static void
 look_at_empty(Rotation *rotation, int segment)
 {
 	SegmentWork *work = &rotation->work->segments[segment];
-	const QueueLeaf *leaf = &rotation->table->ready[segment];
-	Relation	rel = open_leaf(leaf, AccessShareLock);
+	Relation	rel = open_segment(rotation, segment, AccessShareLock);
 	uint64		word;
 	bool		visible;
 
 	if (rel == NULL)
-	{
-		rotation->step->pending |= OidIsValid(leaf->relid);
 		return;
-	}
 	visible = is_visible_to_some(rotation, work, rel);
 	table_close(rel, AccessShareLock);
 	if (visible)
@@ -620,11 +628,10 @@ look_at_empty(Rotation *rotation, int segment)
 		rotation->step->pending = true;
 		return;
 	}
-	rel = open_leaf(leaf, AccessExclusiveLock);
+	rel = open_segment(rotation, segment, AccessExclusiveLock);
 	if (rel == NULL)
 	{
 		report(rotation, segment, "locked");
-		rotation->step->pending = true;
 		return;
 	}
 	word = queue_ring_read(rotation->ring);
@@ -680,8 +687,7 @@ queue_rotation_init(void)
 static bool
 current_is_full(Rotation *rotation, int current)
 {
-	Relation	rel = open_leaf(&rotation->table->ready[current],
-								AccessShareLock);
+	Relation	rel = open_segment(rotation, current, AccessShareLock);
 	bool		full;
 
 	if (rel == NULL)

@@ -94,7 +94,9 @@ for my $function (@functions)
 		: /^regtype$/ ? "'jsonb'::regtype"
 		: "NULL::$_"
 	} split /,/, $types;
-	my ($state, $err) = sqlstate_of($node, "SELECT $name($arguments)");
+	my $verb = $node->safe_psql('postgres',
+		"SELECT CASE prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT' END FROM pg_proc WHERE oid = '$function'::regprocedure");
+	my ($state, $err) = sqlstate_of($node, "$verb $name($arguments)");
 	# STRICT functions are not even called with a NULL
 	next if $state eq '55000';
 	push @passed, "$function: $state" unless $state eq '00000'
