@@ -37,6 +37,7 @@ OBJS = \
 	src/message_store.o \
 	src/look.o \
 	src/look_judge.o \
+	src/ahead.o \
 	src/admin_sql.o \
 	src/admin_table.o \
 	src/admin_purge.o \
@@ -121,6 +122,7 @@ ISOLATION = \
 	prepare_dequeue \
 	prepare_enqueue \
 	purge_dequeue \
+	read_ahead \
 	reindex_concurrently \
 	repeatable_read \
 	retry_visible \

@@ -38,6 +38,7 @@
 #include "utils/varlena.h"
 
 #include "acl.h"
+#include "ahead.h"
 #include "clock.h"
 #include "compat.h"
 #include "condition.h"
@@ -537,6 +538,20 @@ browse_candidate(Dequeue *dequeue, QueueTrackLook *track)
 	queue_look_taken(track);
 }
 
+/* Deliver a message that an earlier call has read ahead, if there is one. */
+static bool
+take_ahead(Dequeue *dequeue)
+{
+	QueueTrackLook track;
+
+	if (!queue_ahead_next(&dequeue->look, &track))
+		return false;
+	if (take_candidate(dequeue, &track) != TM_Ok)
+		queue_ahead_drop(dequeue->look.local);
+	queue_look_close_track(&track);
+	return dequeue->delivered > 0;
+}
+
 /* Deliver up to max_messages of what is there. */
 static void
 take_messages(Dequeue *dequeue)
@@ -545,6 +560,8 @@ take_messages(Dequeue *dequeue)
 	QueueTrackLook *track;
 	QueueHeadKey hand;
 
+	if (dequeue->options->max_messages == 1 && take_ahead(dequeue))
+		return;
 	while (dequeue->delivered < dequeue->options->max_messages)
 	{
 		QueueAccept accept = queue_look_next(look, &track, &hand);
@@ -560,7 +577,12 @@ take_messages(Dequeue *dequeue)
 			TM_Result	result = take_candidate(dequeue, track);
 
 			if (result == TM_Ok)
+			{
 				queue_look_taken(track);
+				if (dequeue->options->max_messages == 1 &&
+					dequeue->delivered == 1)
+					queue_ahead_note(look, track);
+			}
 			else if (result == TM_WouldBlock)
 				queue_look_stop(track);
 			else
@@ -767,6 +789,8 @@ init_dequeue(Dequeue *dequeue, const QueueDequeueOptions *options)
 		id.queue_id = dequeue->queue->id;
 		id.consumer_id = QUEUE_CONSUMER_NONE;
 		look->local = queue_xact_head(&id);
+		look->expected = Max(look->expected,
+							 queue_ahead_expected(look->local));
 	}
 }
 

@@ -316,7 +316,7 @@ copy_lane(QueueLook *look, QueueHead *head, QueueLane *lane,
 		raise_barrier_ahead(look, &lane->tracks[t], t);
 		copy->tracks[t] = make_track(copy, t, &lane->tracks[t]);
 		if (head->track_states[t] == QUEUE_TRACK_EMPTY)
-			copy->tracks[t]->exhausted = true;
+			copy->tracks[t]->exhausted = copy->tracks[t]->known_empty = true;
 		if (look->conditional)
 			lower_start(copy->tracks[t], lane->priority, t,
 						head->returned, head->num_returned);
@@ -577,7 +577,8 @@ queue_look_close_track(QueueTrackLook *track)
 	if (!track->open)
 		return;
 	ExecDropSingleTupleTableSlot(track->slot);
-	index_endscan(track->scan);
+	if (track->scan != NULL)
+		index_endscan(track->scan);
 	if (track->changed)
 		queue_store_close(&track->store);
 	else

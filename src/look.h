@@ -69,6 +69,7 @@ typedef struct QueueTrackLook
 	bool		exhausted;
 	bool		was_empty;		/* the leaf has no block */
 	bool		changed;		/* rows were taken: the locks are kept */
+	bool		known_empty;	/* the head says so, and hears of an insert */
 	bool		has_candidate;
 	IndexScanDesc scan;
 	TupleTableSlot *slot;

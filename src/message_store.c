@@ -197,7 +197,8 @@ queue_store_open(QueueStore *store, const QueueLeaf *leaf, int track,
 void
 queue_store_close(QueueStore *store)
 {
-	index_close(store->index, NoLock);
+	if (store->index != NULL)
+		index_close(store->index, NoLock);
 	table_close(store->rel, NoLock);
 }
 

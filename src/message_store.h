@@ -74,7 +74,7 @@ typedef struct QueueStore
 	int			track;			/* segment, or QUEUE_TRACK_DUE */
 	LOCKMODE	mode;
 	Relation	rel;
-	Relation	index;
+	Relation	index;			/* NULL: rows are read by their addresses */
 } QueueStore;
 
 /*

@@ -497,6 +497,8 @@ abort_subxact(QueueLocalHead *local, SubTransactionId subid)
 	int			first = local->num_touches;
 	int32		wakes = 0;
 
+	/* locks on the leaves go */
+	local->has_ahead = false;
 	while (first > 0 && local->touches[first - 1].subid >= subid)
 		first--;
 	for (int i = 0; i < first; i++)

@@ -49,6 +49,8 @@ typedef struct QueueLocalHead
 	int			num_touches;
 	int			max_touches;
 	QueueTouch *touches;		/* sorted by subid */
+	bool		has_ahead;		/* something was read ahead */
+	struct QueueAhead *ahead;	/* what; NULL: nothing so far */
 	struct QueueLocalHead *next;
 } QueueLocalHead;
 
