@@ -99,6 +99,7 @@ typedef struct OwnObjects
 	Oid			schema;
 	Oid			relations[OWN_NUM_RELATIONS];
 	Oid			published_function; /* queue._message_published */
+	Oid			dequeue_function;	/* queue.dequeue */
 } OwnObjects;
 
 /* columns of queue.queue as they are made in tables.sql */
@@ -204,6 +205,12 @@ static const Oid column_types[QUEUE_NUM_COLS] = {
 	JSONBOID, InvalidOid
 };
 
+/* the arguments of queue.dequeue() */
+static const Oid dequeue_types[] = {
+	REGCLASSOID, TEXTOID, TEXTOID, TEXTOID, INTERVALOID, UUIDOID, TEXTOID,
+	TEXTOID, INT8OID, TEXTOID, TEXTOID
+};
+
 static HTAB *queue_cache = NULL;
 static HTAB *table_cache = NULL;
 static HTAB *dependents = NULL;
@@ -218,6 +225,7 @@ static CacheEntry *last_table_entry = NULL;
 static uint64 invalidations = 0;
 
 static void invalidate_callback(Datum arg, Oid relid);
+static void forget_functions(Datum arg, int cacheid, uint32 hashvalue);
 static void xact_callback(XactEvent event, void *arg);
 static bool find_own_objects(bool missing_ok);
 static CacheItem *find_item(HTAB *cache, Oid relid, BuildFunction build,
@@ -263,6 +271,7 @@ ensure_caches(void)
 	if (dependents == NULL)
 		dependents = create_cache("queue: leaves", sizeof(Dependent));
 	CacheRegisterRelcacheCallback(invalidate_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(PROCOID, forget_functions, (Datum) 0);
 	registered = true;
 }
 
@@ -350,6 +359,13 @@ invalidate_callback(Datum arg, Oid relid)
 	}
 }
 
+static void
+forget_functions(Datum arg, int cacheid, uint32 hashvalue)
+{
+	invalidations++;
+	own.valid = false;
+}
+
 /*
  * Forget the entry of a queue or queue table in every session, when this
  * transaction commits, and in this one at once.  The command counter is
@@ -411,6 +427,10 @@ find_own_objects(bool missing_ok)
 		LookupFuncName(list_make2(makeString(pstrdup(QUEUE_SCHEMA)),
 								  makeString(pstrdup("_message_published"))),
 					   0, NULL, true);
+	found.dequeue_function =
+		LookupFuncName(list_make2(makeString(pstrdup(QUEUE_SCHEMA)),
+								  makeString(pstrdup("dequeue"))),
+					   lengthof(dequeue_types), dequeue_types, true);
 	found.valid = (before == invalidations);
 	own = found;
 	return true;
@@ -421,6 +441,13 @@ queue_catalog_schema(void)
 {
 	(void) find_own_objects(false);
 	return own.schema;
+}
+
+Oid
+queue_catalog_dequeue_function(void)
+{
+	(void) find_own_objects(false);
+	return own.dequeue_function;
 }
 
 Oid

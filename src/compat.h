@@ -49,6 +49,8 @@
 	object_ownercheck(RelationRelationId, relid, role)
 #define queue_schema_aclcheck(schema, role, mode) \
 	object_aclcheck(NamespaceRelationId, schema, role, mode)
+#define queue_function_aclcheck(function, role, mode) \
+	object_aclcheck(ProcedureRelationId, function, role, mode)
 #define queue_relation_filenumber(rel) ((rel)->rd_locator.relNumber)
 #define queue_database_ownercheck(database, role) \
 	object_ownercheck(DatabaseRelationId, database, role)
@@ -57,6 +59,8 @@
 	pg_class_ownercheck(relid, role)
 #define queue_schema_aclcheck(schema, role, mode) \
 	pg_namespace_aclcheck(schema, role, mode)
+#define queue_function_aclcheck(function, role, mode) \
+	pg_proc_aclcheck(function, role, mode)
 #define queue_relation_filenumber(rel) ((rel)->rd_node.relNode)
 #define queue_database_ownercheck(database, role) \
 	pg_database_ownercheck(database, role)

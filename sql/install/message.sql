@@ -88,6 +88,18 @@ COMMENT ON FUNCTION queue.enqueue_array(pg_catalog.regclass, pg_catalog.text, qu
 
 COMMENT ON FUNCTION queue.enqueue_array(pg_catalog.regclass, pg_catalog.anyarray, queue.message_properties[]) IS 'enqueue many messages; returns their ids';
 
+/* What the planner makes of dequeue(queue): the same, without arguments that have their defaults. */
+CREATE FUNCTION queue._dequeue(
+	queue				pg_catalog.regclass)
+RETURNS SETOF queue.message
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_internal_dequeue';
+
+CREATE FUNCTION queue._dequeue_support(pg_catalog.internal)
+RETURNS pg_catalog.internal
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_internal_dequeue_support';
+
 /* Materialized: a LIMIT outside does not change what is taken. */
 CREATE FUNCTION queue.dequeue(
 	queue				pg_catalog.regclass,
@@ -103,6 +115,7 @@ CREATE FUNCTION queue.dequeue(
 	delivery_mode		pg_catalog.text DEFAULT 'persistent')
 RETURNS SETOF queue.message
 LANGUAGE C VOLATILE PARALLEL UNSAFE
+SUPPORT queue._dequeue_support
 AS 'MODULE_PATHNAME', 'queue_dequeue_sql';
 COMMENT ON FUNCTION queue.dequeue IS 'take messages from a queue (or browse it), the payload shown as jsonb; no row if there is none';
 

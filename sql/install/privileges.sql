@@ -21,6 +21,7 @@ TO PUBLIC;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA queue FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
+	queue._dequeue,
 	queue._message_published,
 	queue._new_msgid,
 	queue._view_insert,

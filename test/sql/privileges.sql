@@ -209,6 +209,31 @@ SELECT payload FROM g_hidden.exc;
 SELECT queue.drop_queue('g_hidden.exc');
 DROP SCHEMA g_hidden;
 
+-- the planner calls another function for a call that gives nothing but the queue; rights on the one called by name count
+EXPLAIN (VERBOSE, COSTS OFF) SELECT payload FROM queue.dequeue('g.q');
+EXPLAIN (VERBOSE, COSTS OFF) SELECT payload FROM queue.dequeue('g.q', max_messages => 2);
+PREPARE take AS SELECT payload FROM queue.dequeue('g.q');
+SELECT queue.enqueue('g.q', n::text) IS NOT NULL AS sent FROM generate_series(101, 103) n;
+EXECUTE take;
+REVOKE EXECUTE ON FUNCTION queue.dequeue FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION queue.dequeue TO regress_queue_group;
+SET ROLE regress_queue_owner;
+CALL pg_temp.try($$SELECT payload FROM queue.dequeue('g.q')$$);
+CALL pg_temp.try($$SELECT queue.dequeue('g.q')$$);
+CALL pg_temp.try($$SELECT queue._dequeue('g.q')$$);
+CALL pg_temp.try($$EXECUTE take$$);
+CALL pg_temp.try($$SELECT payload FROM queue.dequeue('g.q', max_messages => 2)$$);
+SELECT queue.grant_queue_privilege('dequeue', 'g.q', 'regress_queue_member');
+SET ROLE regress_queue_member;
+SELECT payload FROM queue.dequeue('g.q');
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION queue.dequeue FROM regress_queue_group;
+GRANT EXECUTE ON FUNCTION queue.dequeue TO PUBLIC;
+SET ROLE regress_queue_owner;
+EXECUTE take;
+RESET ROLE;
+DEALLOCATE take;
+
 -- owners change and go
 REASSIGN OWNED BY regress_queue_owner TO regress_queue_user;
 SET ROLE regress_queue_user;
