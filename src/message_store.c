@@ -543,12 +543,27 @@ raise_clock(const QueueTable *table)
 
 /* ---------- inserts ---------- */
 
+/* rows of one heap_multi_insert() */
+#define MAX_BATCH_ROWS		64
+#define MAX_BATCH_BYTES		(64 * 1024)
+
+/* Rows of an array, noted but not stored yet. */
+typedef struct InsertBatch
+{
+	int			count;
+	int			num_slots;
+	Size		bytes;
+	const QueueMessage *messages[MAX_BATCH_ROWS];
+	TupleTableSlot *slots[MAX_BATCH_ROWS];
+} InsertBatch;
+
 /* A leaf with all its indexes, open for insert. */
 typedef struct InsertTarget
 {
 	const QueueTable *table;
 	bool		direct;			/* by the access methods */
 	int			segment;		/* of the ready ring; -1: another leaf */
+	InsertBatch *batch;			/* NULL: each row is stored at once */
 	Relation	rel;
 	int			num_indexes;
 	Relation	indexes[MAX_LEAF_INDEXES];
@@ -593,6 +608,7 @@ open_target(InsertTarget *target, const QueueTable *table,
 	target->table = queue_catalog_find_table(table->relid, false);
 	leaf = find_leaf(target->table, RelationGetRelid(target->rel));
 	target->segment = -1;
+	target->batch = NULL;
 	target->num_indexes = 0;
 	target->direct = leaf != NULL && leaf->direct;
 	if (!target->direct)
@@ -660,9 +676,8 @@ note_size(const InsertTarget *target, BlockNumber blocks)
 		queue_monitor_wake(MyDatabaseId);
 }
 
-/* Store one row through heap_insert and index_insert. */
-static void
-insert_directly(InsertTarget *target, const QueueMessage *message)
+static HeapTuple
+form_tuple(const InsertTarget *target, const QueueMessage *message)
 {
 	Datum		values[QUEUE_NUM_COLS];
 	bool		nulls[QUEUE_NUM_COLS];
@@ -677,29 +692,121 @@ insert_directly(InsertTarget *target, const QueueMessage *message)
 	}
 	tuple = heap_form_tuple(RelationGetDescr(target->rel), values, nulls);
 	tuple->t_tableOid = RelationGetRelid(target->rel);
-	DEBUG_POINT("before_insert");
-	heap_insert(target->rel, tuple, GetCurrentCommandId(true), 0, NULL);
+	return tuple;
+}
+
+static inline int
+column_of_attribute(const QueueTable *table, AttrNumber attnum)
+{
+	int			column = attnum - 1;
+
+	if (likely(table->in_order))
+		return column;
+	for (column = 0; table->attnum[column] != attnum; column++)
+		Assert(column < QUEUE_NUM_COLS - 1);
+	return column;
+}
+
+/* Rule E1: an entry in each index of a row that has just been stored. */
+static void
+insert_entries(InsertTarget *target, const QueueMessage *message,
+			   ItemPointer tid)
+{
 	for (int i = 0; i < target->num_indexes; i++)
 	{
 		Relation	index = target->indexes[i];
 		int			n = index->rd_index->indnkeyatts;
-		Datum		index_values[INDEX_MAX_KEYS];
-		bool		index_nulls[INDEX_MAX_KEYS];
+		Datum		values[INDEX_MAX_KEYS];
+		bool		nulls[INDEX_MAX_KEYS];
 
 		for (int k = 0; k < n; k++)
 		{
-			AttrNumber	attnum = index->rd_index->indkey.values[k];
+			int			column = column_of_attribute(target->table,
+													 index->rd_index->indkey.values[k]);
 
-			index_values[k] = values[attnum - 1];
-			index_nulls[k] = nulls[attnum - 1];
+			values[k] = message->values[column];
+			nulls[k] = message->nulls[column];
 		}
-		index_insert(index, index_values, index_nulls, &tuple->t_self,
-					 target->rel, UNIQUE_CHECK_NO, false, NULL);
+		index_insert(index, values, nulls, tid, target->rel,
+					 UNIQUE_CHECK_NO, false, NULL);
 	}
 	if (target->segment >= 0)
-		note_size(target, ItemPointerGetBlockNumber(&tuple->t_self));
+		note_size(target, ItemPointerGetBlockNumber(tid));
+}
+
+/* Store one row through heap_insert and index_insert. */
+static void
+insert_directly(InsertTarget *target, const QueueMessage *message)
+{
+	HeapTuple	tuple = form_tuple(target, message);
+
+	DEBUG_POINT("before_insert");
+	heap_insert(target->rel, tuple, GetCurrentCommandId(true), 0, NULL);
+	insert_entries(target, message, &tuple->t_self);
 	heap_freetuple(tuple);
 	DEBUG_POINT("after_insert");
+}
+
+/* Store the rows of a batch: one record in the log for each page they fill. */
+static void
+flush_batch(InsertTarget *target)
+{
+	InsertBatch *batch = target->batch;
+
+	if (batch == NULL || batch->count == 0)
+		return;
+	DEBUG_POINT("before_insert");
+	heap_multi_insert(target->rel, batch->slots, batch->count,
+					  GetCurrentCommandId(true), 0, NULL);
+	for (int i = 0; i < batch->count; i++)
+	{
+		insert_entries(target, batch->messages[i], &batch->slots[i]->tts_tid);
+		ExecClearTuple(batch->slots[i]);
+	}
+	batch->count = 0;
+	batch->bytes = 0;
+	DEBUG_POINT("after_insert");
+}
+
+/* The message must stay as it is until the batch is stored. */
+static void
+add_to_batch(InsertTarget *target, const QueueMessage *message)
+{
+	InsertBatch *batch = target->batch;
+	HeapTuple	tuple = form_tuple(target, message);
+
+	if (batch->count == batch->num_slots)
+		batch->slots[batch->num_slots++] =
+			MakeSingleTupleTableSlot(RelationGetDescr(target->rel),
+									 &TTSOpsHeapTuple);
+	ExecStoreHeapTuple(tuple, batch->slots[batch->count], true);
+	batch->messages[batch->count++] = message;
+	batch->bytes += tuple->t_len;
+	if (batch->count == MAX_BATCH_ROWS || batch->bytes >= MAX_BATCH_BYTES)
+		flush_batch(target);
+}
+
+/* Store the rows that come now together, if they can be. */
+static void
+begin_batch(InsertTarget *target)
+{
+	if (!target->direct)
+		return;
+	target->batch = palloc(sizeof(InsertBatch));
+	target->batch->count = 0;
+	target->batch->num_slots = 0;
+	target->batch->bytes = 0;
+}
+
+static void
+end_batch(InsertTarget *target)
+{
+	if (target->batch == NULL)
+		return;
+	flush_batch(target);
+	for (int i = 0; i < target->batch->num_slots; i++)
+		ExecDropSingleTupleTableSlot(target->batch->slots[i]);
+	pfree(target->batch);
 }
 
 /*
@@ -809,7 +916,10 @@ insert_row(InsertTarget *target, int track, const QueueMessage *message)
 	}
 	if (track >= 0)
 		note_key(target->table, track, message, QUEUE_TOUCH_INSERTED);
-	insert_directly(target, message);
+	if (target->batch != NULL)
+		add_to_batch(target, message);
+	else
+		insert_directly(target, message);
 }
 
 /* Is the message to wait? */
@@ -820,20 +930,42 @@ is_waiting(const QueueMessage *message)
 		QUEUE_STATE_WAITING;
 }
 
+/* many: more follow, which may be stored together with it. */
 static void
 store_message(InsertTarget *ready, InsertTarget *waiting,
-			  const QueueTable *table, QueueMessage *message)
+			  const QueueTable *table, QueueMessage *message, bool many)
 {
 	bool		waits = is_waiting(message);
 	InsertTarget *target = waits ? waiting : ready;
 
-	if (target->rel == NULL && waits)
-		open_target(target, table, &table->waiting);
-	else if (target->rel == NULL)
-		open_current_segment(target, table);
+	if (target->rel == NULL)
+	{
+		if (waits)
+			open_target(target, table, &table->waiting);
+		else
+			open_current_segment(target, table);
+		if (many)
+			begin_batch(target);
+	}
 	set_value(message, QUEUE_COL_SEGMENT,
 			  Int16GetDatum(waits ? 0 : target->segment));
 	insert_row(target, waits ? QUEUE_TRACK_DUE : target->segment, message);
+}
+
+/* Store what is left, and close what was opened. */
+static void
+close_stores(InsertTarget *ready, InsertTarget *waiting)
+{
+	if (ready->rel != NULL)
+	{
+		end_batch(ready);
+		close_target(ready, NoLock);
+	}
+	if (waiting->rel != NULL)
+	{
+		end_batch(waiting);
+		close_target(waiting, NoLock);
+	}
 }
 
 /* Keep a copy until the commit. */
@@ -904,12 +1036,9 @@ queue_message_insert(const QueueDesc *queue, QueueMessage *messages, int count)
 		if (QUEUE_SORT_AT_COMMIT(table->sort) && !is_waiting(message))
 			defer_message(queue_oid, table, message);
 		else
-			store_message(&ready, &waiting, table, message);
+			store_message(&ready, &waiting, table, message, count > 1);
 	}
-	if (ready.rel != NULL)
-		close_target(&ready, NoLock);
-	if (waiting.rel != NULL)
-		close_target(&waiting, NoLock);
+	close_stores(&ready, &waiting);
 }
 
 /* Rule C3: the keys of one commit, in a lock on the queue. */
@@ -930,13 +1059,10 @@ store_deferred_of(Oid queue_oid)
 			continue;
 		d->message.values[QUEUE_COL_ORDER_AT] =
 			Int64GetDatum(queue_clock_tick());
-		store_message(&ready, &waiting, queue->table, &d->message);
+		store_message(&ready, &waiting, queue->table, &d->message, true);
 		d->queue = InvalidOid;
 	}
-	if (ready.rel != NULL)
-		close_target(&ready, NoLock);
-	if (waiting.rel != NULL)
-		close_target(&waiting, NoLock);
+	close_stores(&ready, &waiting);
 }
 
 static void
@@ -1058,8 +1184,8 @@ queue_message_relocate(const QueueTable *table, QueueMessage *message,
 							QUEUE_STATE_READY));
 	if (not_before != 0)
 		set_value(message, QUEUE_COL_DUE_AT, TimestampTzGetDatum(not_before));
-	store_message(&ready, &waiting, table, message);
-	close_target(ready.rel != NULL ? &ready : &waiting, NoLock);
+	store_message(&ready, &waiting, table, message, false);
+	close_stores(&ready, &waiting);
 }
 
 void
