@@ -284,17 +284,34 @@ make_attempt_key(QueueAttemptKey *result, const QueueHeadId *id,
 	result->msgid = key->msgid;
 }
 
-/* Is the key's insert among the entries that an abort leaves standing? */
-static bool
-insert_survives(QueueLocalHead *local, int count, const QueueTouch *taken)
+/* Does the entry, perhaps a collapsed one, stand for the key's insert? */
+static inline bool
+is_insert_of(const QueueTouch *touch, const QueueTouch *taken)
 {
-	for (int i = 0; i < count; i++)
-	{
-		QueueTouch *touch = &local->touches[i];
+	int			cmp;
 
-		if (touch->kind == QUEUE_TOUCH_INSERTED &&
-			touch->lane == taken->lane && touch->track == taken->track &&
-			queue_key_cmp(&touch->key, &taken->key) == 0)
+	if (touch->kind != QUEUE_TOUCH_INSERTED ||
+		touch->lane != taken->lane || touch->track != taken->track)
+		return false;
+	cmp = queue_key_cmp(&touch->key, &taken->key);
+	return cmp == 0 || (touch->collapsed && cmp < 0);
+}
+
+/*
+ * Is the key's insert among the first entries, which an abort leaves
+ * standing?  One that is listed with the others is theirs.
+ */
+static bool
+insert_survives(QueueLocalHead *local, int first, const QueueTouch *taken)
+{
+	for (int i = first; i < local->num_touches; i++)
+	{
+		if (is_insert_of(&local->touches[i], taken))
+			return false;
+	}
+	for (int i = 0; i < first; i++)
+	{
+		if (is_insert_of(&local->touches[i], taken))
 			return true;
 	}
 	return false;

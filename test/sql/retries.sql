@@ -87,6 +87,16 @@ SELECT payload FROM queue.dequeue('r1');
 ROLLBACK;
 SELECT count(*) FROM queue.dequeue('r1');
 
+-- but one that outlives the failed attempt remembers it, also one of very many
+BEGIN;
+SELECT count(queue.enqueue('r5', n::text)) AS sent FROM generate_series(1, 1500) n;
+SAVEPOINT s;
+SELECT payload FROM queue.dequeue('r5', max_messages => 3);
+ROLLBACK TO s;
+COMMIT;
+SELECT payload, retry_count FROM queue.dequeue('r5', max_messages => 4);
+SELECT count(*), max(retry_count) FROM queue.dequeue('r5', max_messages => 2000);
+
 -- remove by msgid, remove_nodata and arrays count as well
 SELECT queue.enqueue('r1', 'a') AS a \gset
 SELECT queue.enqueue('r1', 'b') AS b \gset
