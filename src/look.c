@@ -310,11 +310,15 @@ copy_lane(QueueLook *look, QueueHead *head, QueueLane *lane,
 	copy->visited = false;
 	for (int t = 0; t < QUEUE_TRACKS; t++)
 	{
+		bool		idle = queue_key_cmp(&lane->tracks[t].floor,
+										 &lane->tracks[t].barrier) == 0;
+
 		copy->tracks[t] = NULL;
 		if (!track_is_used(look->queue, t))
 			continue;
 		raise_barrier_ahead(look, &lane->tracks[t], t);
 		copy->tracks[t] = make_track(copy, t, &lane->tracks[t]);
+		copy->tracks[t]->idle = idle;
 		if (head->track_states[t] == QUEUE_TRACK_EMPTY)
 			copy->tracks[t]->exhausted = copy->tracks[t]->known_empty = true;
 		if (look->conditional)
@@ -488,7 +492,7 @@ set_bound(QueueLook *look, QueueTrackLook *track, int messages)
 	QueueSort	sort = look->queue->table->sort;
 	TimestampTz start;
 
-	if (look->stride <= 0 || !look->has_head ||
+	if (look->stride <= 0 || !look->has_head || track->idle ||
 		track->store.track == QUEUE_TRACK_DUE ||
 		QUEUE_SORT_HAS_ORDER_AT(sort) || queue_key_is_min(&track->from))
 		return false;

@@ -52,6 +52,7 @@ typedef struct QueueTrackLook
 	int32		lane;
 	bool		open;
 	bool		with_floor;		/* floor, barrier and generation are valid */
+	bool		idle;			/* the last look found nothing above the floor */
 	QueueKey	floor;
 	QueueKey	barrier;
 	uint32		generation;

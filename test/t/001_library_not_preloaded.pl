@@ -79,7 +79,7 @@ SELECT p.oid::regprocedure
   FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
  WHERE p.pronamespace = 'queue'::regnamespace AND l.lanname = 'c'
    AND p.prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype)
-   AND p.proname <> 'enq_time'
+   AND p.proname <> 'enq_time' AND NOT 'internal'::regtype = ANY (p.proargtypes)
  ORDER BY 1
 SQL
 my @passed;
