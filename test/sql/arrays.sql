@@ -76,6 +76,22 @@ BEGIN;
 SELECT cardinality(queue.enqueue_array('a_int', '{1,2,3}'));
 ROLLBACK;
 SELECT count(*) FROM queue.dequeue('a_int');
+-- rows are stored many at a time, large ones and those that wait among them
+SELECT queue.create_queue('a_big', payload_type => 'text', sort_list => 'priority,enq_time');
+CREATE TEMP TABLE sent AS
+SELECT n, n || CASE WHEN n % 50 = 0 THEN (SELECT string_agg(md5(n || ' ' || i), '') FROM generate_series(1, 3000) i) ELSE '' END AS payload,
+	jsonb_populate_record(NULL::queue.message_properties, jsonb_build_object('priority', n % 3, 'delay', CASE WHEN n % 7 = 0 THEN '1 hour' END)) AS properties
+FROM generate_series(1, 300) n;
+SELECT cardinality(queue.enqueue_array('a_big', array_agg(payload ORDER BY n), array_agg(properties ORDER BY n))) FROM sent;
+SELECT count(*), bool_and(payload = expected AND priority = (properties).priority) AS as_sent FROM (
+	SELECT payload, priority, row_number() OVER () AS place FROM queue.dequeue_as(NULL::text, 'a_big', max_messages => 1000)) m
+	FULL JOIN (SELECT payload AS expected, properties, row_number() OVER (ORDER BY (properties).priority, n) AS place FROM sent
+		WHERE (properties).delay IS NULL) s USING (place);
+SELECT state, count(*) FROM a_big_qt GROUP BY state;
+SET enable_seqscan = off;
+SELECT count(*) FROM a_big_qt m WHERE queue_id = (SELECT id FROM queue.queue WHERE view = 'a_big'::regclass) AND consumer_id = 0 AND msgid > '00000000-0000-7000-8000-000000000000';
+RESET enable_seqscan;
+SELECT queue.drop_queue_table('a_big_qt', force => true);
 
 SELECT queue.drop_queue_table('a_qt', force => true);
 SELECT queue.drop_queue_table('a_int_qt', force => true);
