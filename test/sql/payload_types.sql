@@ -118,7 +118,7 @@ CALL pg_temp.try($$SELECT queue.enqueue('p_int', 'five')$$);
 CALL pg_temp.try($$SELECT queue.enqueue('p_int', 3000000000)$$);
 CALL pg_temp.try($$SELECT queue.enqueue('p_int', current_date)$$);
 CALL pg_temp.try($$SELECT queue.enqueue('p_int', ROW(1, 2))$$);
-CALL pg_temp.try($$SELECT queue.enqueue('p_bytea', 1)$$);
+CALL pg_temp.try($$SELECT queue.enqueue('p_bytea', now())$$);
 CALL pg_temp.try($$SELECT queue.enqueue('p_bytea', '\xZZ')$$);
 CALL pg_temp.try($$SELECT queue.enqueue('p_composite', ROW(1, 'too few'))$$);
 CALL pg_temp.try($$SELECT queue.enqueue('p_composite', ROW(1, 'x', NULL, NULL, 'too many'))$$);
