@@ -44,7 +44,9 @@ OBJS = \
 	src/admin_view.o \
 	src/admin_adopt.o \
 	src/admin.o \
+	src/take.o \
 	src/rotation.o \
+	src/maintenance.o \
 	src/enqueue.o \
 	src/dequeue.o \
 	src/wait.o \

@@ -42,6 +42,7 @@
 #include "errors.h"
 #include "name.h"
 #include "wakeup.h"
+#include "xact.h"
 
 /* -------------------------------------------------------------------------
  * Names and schemas
@@ -460,6 +461,23 @@ lock_queue(Oid queue, LOCKMODE mode)
 	return queue_catalog_find(queue, false);
 }
 
+/* What is to be kept may have changed: when this commits, look. */
+static void
+look_at_journal(const QueueDesc *desc)
+{
+	QueueHeadId id;
+	QueueLocalHead *local;
+
+	memset(&id, 0, sizeof(id));
+	id.database = MyDatabaseId;
+	id.queue_table = desc->queue_table;
+	id.queue_id = desc->id;
+	id.consumer_id = QUEUE_CONSUMER_NONE;
+	local = queue_xact_head(&id);
+	local->ring = queue_catalog_ring(desc->table);
+	local->next_purge = DT_NOBEGIN;
+}
+
 static void
 update_settings(Oid queue, const QueueSettings *settings)
 {
@@ -518,6 +536,7 @@ queue_admin_alter_queue(Oid queue, const QueueSettings *settings)
 	queue_catalog_invalidate(queue);
 	queue_wakeup_at_commit(queue);
 	queue_admin_end(&scope);
+	look_at_journal(desc);
 }
 
 /* Set the flags that are asked for to "enabled"; the queue is locked. */

@@ -29,16 +29,14 @@
 
 #include "attempts.h"
 
-/* a sweep looks at this many queue tables, and no sooner than this again */
+/* so many queue tables are told of at a time, or swept, and no sooner than this again */
 #define MAX_SWEPT_TABLES	64
 #define SWEEP_INTERVAL_MS	10000
 
 typedef struct AttemptEntry
 {
-	QueueAttemptKey key;
-	int32		attempts;
+	QueueAttempt attempt;
 	int32		next;			/* in its chain, or in the free list; -1 ends */
-	TimestampTz not_before;
 } AttemptEntry;
 
 typedef struct QueueAttempts
@@ -144,15 +142,17 @@ find_link(const QueueAttemptKey *key)
 
 	link = &attempts_buckets[hash & (attempts_table->num_buckets - 1)];
 	while (*link >= 0 &&
-		   memcmp(&attempts_table->entries[*link].key, key, sizeof(*key)) != 0)
+		   memcmp(&attempts_table->entries[*link].attempt.key, key, sizeof(*key)) != 0)
 		link = &attempts_table->entries[*link].next;
 	return link;
 }
 
 void
-queue_attempts_record(const QueueAttemptKey *key, int32 attempts_before,
+queue_attempts_record(const QueueAttemptKey *key,
+					  const QueueAttemptPlace *place, int32 attempts_before,
 					  TimestampTz not_before)
 {
+	TimestampTz now = GetCurrentTimestamp();
 	int32	   *link;
 	AttemptEntry *entry;
 
@@ -170,15 +170,31 @@ queue_attempts_record(const QueueAttemptKey *key, int32 attempts_before,
 
 		entry = &attempts_table->entries[free];
 		attempts_table->free_head = entry->next;
-		entry->key = *key;
-		entry->attempts = 0;
+		entry->attempt.key = *key;
+		entry->attempt.attempts = 0;
 		entry->next = -1;
 		*link = free;
 		pg_atomic_fetch_add_u32(&attempts_table->used, 1);
 	}
-	entry->attempts = Max(entry->attempts, attempts_before) + 1;
-	entry->not_before = not_before;
+	entry->attempt.attempts = Max(entry->attempt.attempts,
+								  attempts_before) + 1;
+	entry->attempt.not_before = not_before;
+	entry->attempt.place = *place;
+	entry->attempt.recorded_at = now;
 	LWLockRelease(&attempts_table->lock);
+}
+
+/* Take an entry out of its chain; the caller holds the lock exclusively. */
+static void
+free_entry(int32 *link)
+{
+	int32		gone = *link;
+
+	*link = attempts_table->entries[gone].next;
+	attempts_table->entries[gone].next = attempts_table->free_head;
+	attempts_table->free_head = gone;
+	pg_atomic_fetch_sub_u32(&attempts_table->used, 1);
+	pg_atomic_fetch_sub_u32(&attempts_table->claimed, 1);
 }
 
 void
@@ -192,16 +208,49 @@ queue_attempts_forget(const QueueAttemptKey *key)
 	LWLockAcquire(&attempts_table->lock, LW_EXCLUSIVE);
 	link = find_link(key);
 	if (*link >= 0)
-	{
-		int32		gone = *link;
-
-		*link = attempts_table->entries[gone].next;
-		attempts_table->entries[gone].next = attempts_table->free_head;
-		attempts_table->free_head = gone;
-		pg_atomic_fetch_sub_u32(&attempts_table->used, 1);
-		pg_atomic_fetch_sub_u32(&attempts_table->claimed, 1);
-	}
+		free_entry(link);
 	LWLockRelease(&attempts_table->lock);
+}
+
+void
+queue_attempts_forget_copied(const QueueAttempt *copied)
+{
+	int32	   *link;
+
+	LWLockAcquire(&attempts_table->lock, LW_EXCLUSIVE);
+	link = find_link(&copied->key);
+	if (*link >= 0 &&
+		attempts_table->entries[*link].attempt.attempts == copied->attempts &&
+		attempts_table->entries[*link].attempt.recorded_at ==
+		copied->recorded_at)
+		free_entry(link);
+	LWLockRelease(&attempts_table->lock);
+}
+
+int
+queue_attempts_list(Oid queue_table, QueueAttempt *list, int max,
+					int *position)
+{
+	int			count = 0;
+
+	LWLockAcquire(&attempts_table->lock, LW_SHARED);
+	for (; *position < attempts_table->num_buckets && count < max;
+		 (*position)++)
+	{
+		for (int32 e = attempts_buckets[*position]; e >= 0 && count < max;
+			 e = attempts_table->entries[e].next)
+		{
+			const QueueAttempt *attempt = &attempts_table->entries[e].attempt;
+
+			if (attempt->key.database == MyDatabaseId &&
+				attempt->key.queue_table == queue_table)
+				list[count++] = *attempt;
+		}
+	}
+	if (*position == attempts_table->num_buckets)
+		*position = 0;
+	LWLockRelease(&attempts_table->lock);
+	return count;
 }
 
 bool
@@ -217,8 +266,8 @@ queue_attempts_find(const QueueAttemptKey *key, int32 *attempts,
 	found = *find_link(key);
 	if (found >= 0)
 	{
-		*attempts = attempts_table->entries[found].attempts;
-		*not_before = attempts_table->entries[found].not_before;
+		*attempts = attempts_table->entries[found].attempt.attempts;
+		*not_before = attempts_table->entries[found].attempt.not_before;
 	}
 	LWLockRelease(&attempts_table->lock);
 
@@ -243,7 +292,7 @@ list_tables(Oid *tables)
 		for (int32 e = attempts_buckets[b]; e >= 0;
 			 e = attempts_table->entries[e].next)
 		{
-			const QueueAttemptKey *key = &attempts_table->entries[e].key;
+			const QueueAttemptKey *key = &attempts_table->entries[e].attempt.key;
 			int			i = 0;
 
 			if (key->database != MyDatabaseId)
@@ -258,6 +307,18 @@ list_tables(Oid *tables)
 	return count;
 }
 
+List *
+queue_attempts_tables(void)
+{
+	Oid			tables[MAX_SWEPT_TABLES];
+	int			count = list_tables(tables);
+	List	   *result = NIL;
+
+	for (int i = 0; i < count; i++)
+		result = lappend_oid(result, tables[i]);
+	return result;
+}
+
 /* Give back the places of a queue table, or of all of a database. */
 static void
 forget_entries(Oid database, Oid queue_table)
@@ -270,20 +331,15 @@ forget_entries(Oid database, Oid queue_table)
 		while (*link >= 0)
 		{
 			AttemptEntry *entry = &attempts_table->entries[*link];
-			int32		gone = *link;
 
-			if (entry->key.database != database ||
+			if (entry->attempt.key.database != database ||
 				(OidIsValid(queue_table) &&
-				 entry->key.queue_table != queue_table))
+				 entry->attempt.key.queue_table != queue_table))
 			{
 				link = &entry->next;
 				continue;
 			}
-			*link = entry->next;
-			entry->next = attempts_table->free_head;
-			attempts_table->free_head = gone;
-			pg_atomic_fetch_sub_u32(&attempts_table->used, 1);
-			pg_atomic_fetch_sub_u32(&attempts_table->claimed, 1);
+			free_entry(link);
 		}
 	}
 	LWLockRelease(&attempts_table->lock);

@@ -824,6 +824,36 @@ queue_catalog_queue_by_id(Oid queue_table, int32 id)
 	return find_owner(view, RELKIND_VIEW, &owner) ? view : InvalidOid;
 }
 
+List *
+queue_catalog_queues(Oid queue_table)
+{
+	Relation	catalog;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
+	List	   *result = NIL;
+	bool		isnull;
+
+	if (!find_own_objects(true))
+		return NIL;
+	catalog = try_relation_open(own.relations[OWN_QUEUE], AccessShareLock);
+	if (catalog == NULL)
+		return NIL;
+	ScanKeyInit(&key, ANUM_QUEUE_QUEUE_TABLE, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(queue_table));
+	scan = systable_beginscan(catalog, own.relations[OWN_QUEUE_BY_ID], true,
+							  NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+		result = lappend_oid(result,
+							 DatumGetObjectId(heap_getattr(tuple,
+														   ANUM_QUEUE_VIEW,
+														   RelationGetDescr(catalog),
+														   &isnull)));
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return result;
+}
+
 /* All queue tables of the database; empty without the extension. */
 List *
 queue_catalog_tables(void)

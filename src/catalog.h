@@ -138,6 +138,9 @@ extern Oid	queue_catalog_exception_queue(Oid queue_table);
 /* The queue with this id in a queue table, or InvalidOid. */
 extern Oid	queue_catalog_queue_by_id(Oid queue_table, int32 id);
 
+/* The queues of a queue table, its exception queues too. */
+extern List *queue_catalog_queues(Oid queue_table);
+
 /* The queue tables of this database; none without the extension. */
 extern List *queue_catalog_tables(void);
 

@@ -47,6 +47,7 @@
 #include "errors.h"
 #include "look.h"
 #include "name.h"
+#include "take.h"
 #include "wakeup.h"
 
 /* how often a waiting call on a standby looks again, in milliseconds */
@@ -253,58 +254,6 @@ detoast_message(const QueueTable *table, Relation rel, QueueMessage *message,
 	}
 }
 
-/*
- * The relation that a message names as its exception queue, if there is one.
- * The producer may name it; the consumer who comes by needs no rights there.
- */
-static Oid
-named_exception_queue(const char *name)
-{
-	List	   *parts;
-	Oid			schema;
-
-	if (!SplitIdentifierString(pstrdup(name), '.', &parts) ||
-		list_length(parts) != 2)
-		return InvalidOid;
-	schema = get_namespace_oid(linitial(parts), true);
-	return OidIsValid(schema) ?
-		get_relname_relid(lsecond(parts), schema) : InvalidOid;
-}
-
-/* The exception queue a message goes to: its own, else the table's. */
-static QueueDesc *
-find_exception_queue(Dequeue *dequeue, const QueueMessage *message)
-{
-	const QueueTable *table = dequeue->queue->table;
-	QueueDesc  *found = NULL;
-	Oid			oid;
-
-	if (!message->nulls[QUEUE_COL_EXCEPTION_QUEUE])
-	{
-		char	   *name = TextDatumGetCString(message->values[QUEUE_COL_EXCEPTION_QUEUE]);
-
-		oid = named_exception_queue(name);
-		if (OidIsValid(oid))
-			found = queue_catalog_find(oid, true);
-		if (found != NULL && found->is_exception &&
-			found->table->payload_type == table->payload_type &&
-			found->table->payload_typmod == table->payload_typmod)
-			return found;
-		ereport(LOG,
-				(errmsg("exception queue %s of a message in queue \"%s\" cannot be used, the default one is",
-						name, queue_catalog_name(dequeue->queue->relid))));
-	}
-	oid = queue_catalog_exception_queue(table->relid);
-	found = OidIsValid(oid) ? queue_catalog_find(oid, true) : NULL;
-	if (found == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_QUEUE_DAMAGED),
-				 errmsg("queue table \"%s\" has lost its exception queue",
-						queue_catalog_name(table->relid)),
-				 errhint("Make it again with queue.adopt().")));
-	return found;
-}
-
 /* A place for a failed attempt; those of dropped queue tables are found. */
 static bool
 reserve_attempt(void)
@@ -336,86 +285,6 @@ note_take(Dequeue *dequeue, const QueueCandidate *candidate, int track,
 	touch->reserved = reserve_attempt();
 }
 
-static TM_Result
-lock_row(QueueTrackLook *track)
-{
-	TupleTableSlot *slot = table_slot_create(track->store.rel, NULL);
-	TM_FailureData failure;
-	TM_Result	result;
-
-	result = table_tuple_lock(track->store.rel, &track->slot->tts_tid,
-							  GetActiveSnapshot(), slot,
-							  GetCurrentCommandId(true), LockTupleExclusive,
-							  LockWaitSkip, 0, &failure);
-	ExecDropSingleTupleTableSlot(slot);
-	return result;
-}
-
-/* Rule D6.  TM_Ok: it is ours. */
-static TM_Result
-delete_row(QueueTrackLook *track)
-{
-	TM_FailureData failure;
-
-	return table_tuple_delete(track->store.rel, &track->slot->tts_tid,
-							  GetCurrentCommandId(true), GetActiveSnapshot(),
-							  InvalidSnapshot,
-							  queue_look_row_lock(track->slot) ==
-							  QUEUE_ROW_LOCKED_BY_US,
-							  &failure, false);
-}
-
-/*
- * Delete through the executor, as the owner of the queue table: the leaf has
- * triggers or policies of somebody else.  The row is locked first, so that
- * nothing is waited for.
- */
-static TM_Result
-delete_by_executor(Dequeue *dequeue, QueueTrackLook *track)
-{
-	TM_Result	result = lock_row(track);
-	Oid			types[1] = {TIDOID};
-	Datum		values[1];
-	char	   *sql;
-	Oid			save_user;
-	int			save_context;
-
-	if (result != TM_Ok)
-		return result;
-	values[0] = PointerGetDatum(&track->slot->tts_tid);
-	sql = psprintf("DELETE FROM ONLY %s WHERE ctid OPERATOR(pg_catalog.=) $1",
-				   queue_name_qualified(RelationGetRelid(track->store.rel)));
-	GetUserIdAndSecContext(&save_user, &save_context);
-	SetUserIdAndSecContext(dequeue->queue->table->owner,
-						   save_context | SECURITY_LOCAL_USERID_CHANGE);
-	SPI_connect();
-	if (SPI_execute_with_args(sql, 1, types, values, NULL, false,
-							  0) != SPI_OK_DELETE || SPI_processed != 1)
-		ereport(ERROR,
-				(errcode(IsolationUsesXactSnapshot() ?
-						 ERRCODE_T_R_SERIALIZATION_FAILURE :
-						 ERRCODE_TRIGGERED_ACTION_EXCEPTION),
-				 errmsg("could not delete a message of queue \"%s\"",
-						queue_catalog_name(dequeue->queue->relid)),
-				 errdetail("Partition \"%s\" has triggers or policies of its own, or the message is newer than this transaction's snapshot.",
-						   RelationGetRelationName(track->store.rel))));
-	SPI_finish();
-	SetUserIdAndSecContext(save_user, save_context);
-	pfree(sql);
-	return TM_Ok;
-}
-
-/* Make a row of our own, stored by this command, deletable. */
-static void
-advance_command(QueueTrackLook *track)
-{
-	HeapTupleHeader tuple = ((BufferHeapTupleTableSlot *) track->slot)->base.tuple->t_data;
-
-	if (track->candidate.own &&
-		HeapTupleHeaderGetRawCommandId(tuple) >= GetCurrentCommandId(false))
-		CommandCounterIncrement();
-}
-
 /* What follows from a delete: the exception table or the journal. */
 static void
 move_message(Dequeue *dequeue, QueueCandidate *candidate)
@@ -432,15 +301,20 @@ move_message(Dequeue *dequeue, QueueCandidate *candidate)
 	switch (candidate->verdict)
 	{
 		case QUEUE_VERDICT_EXPIRE:
-			queue_message_expire(queue, find_exception_queue(dequeue, &copy),
+			queue_message_expire(queue, queue_take_exception_queue(queue, &copy),
 								 "TIME_EXPIRATION", &copy);
 			break;
 		case QUEUE_VERDICT_EXHAUST:
-			queue_message_expire(queue, find_exception_queue(dequeue, &copy),
+			queue_message_expire(queue, queue_take_exception_queue(queue, &copy),
 								 "MAX_RETRY_EXCEEDED", &copy);
 			break;
 		default:
 			queue_message_journal(queue->table, &copy);
+			if (!queue->retention_forever)
+				dequeue->look.local->next_purge =
+					Min(dequeue->look.local->next_purge,
+						DatumGetTimestampTz(copy.values[QUEUE_COL_DEQ_TIME]) +
+						queue_interval_to_usecs(&queue->retention));
 			break;
 	}
 }
@@ -486,13 +360,8 @@ take_candidate(Dequeue *dequeue, QueueTrackLook *track)
 	track->changed = true;
 	note_take(dequeue, candidate, track->store.track, kind);
 	DEBUG_POINT("before_take");
-	advance_command(track);
-	if (lock)
-		result = lock_row(track);
-	else if (track->store.leaf->direct)
-		result = delete_row(track);
-	else
-		result = delete_by_executor(dequeue, track);
+	result = lock ? queue_take_lock(track) :
+		queue_take_delete(dequeue->queue, track);
 	if (result != TM_Ok)
 	{
 		queue_xact_untouch(dequeue->look.local);
@@ -791,6 +660,7 @@ init_dequeue(Dequeue *dequeue, const QueueDequeueOptions *options)
 		look->local = queue_xact_head(&id);
 		look->expected = Max(look->expected,
 							 queue_ahead_expected(look->local));
+		look->local->ring = queue_catalog_ring(dequeue->queue->table);
 	}
 }
 

@@ -76,8 +76,12 @@ leaf_of_track(const QueueDesc *queue, int number)
 }
 
 static bool
-track_is_used(const QueueDesc *queue, int number)
+track_is_used(const QueueLook *look, int number)
 {
+	const QueueDesc *queue = look->queue;
+
+	if (look->only_due && number != QUEUE_TRACK_DUE)
+		return false;
 	if (queue->is_exception)
 		return number == 0;
 	if (number == QUEUE_TRACK_DUE)
@@ -167,7 +171,9 @@ match_fingerprints(const QueueDesc *queue, QueueHead *head)
 	{
 		uint64		fingerprint = Max(leaf_of_track(queue, t)->fingerprint, 1);
 
-		if (!track_is_used(queue, t) || head->fingerprints[t] == fingerprint)
+		if (!OidIsValid(leaf_of_track(queue, t)->relid) ||
+			(queue->is_exception && t != 0) ||
+			head->fingerprints[t] == fingerprint)
 			continue;
 		queue_head_reset_track(head, t);
 		head->fingerprints[t] = fingerprint;
@@ -314,7 +320,7 @@ copy_lane(QueueLook *look, QueueHead *head, QueueLane *lane,
 										 &lane->tracks[t].barrier) == 0;
 
 		copy->tracks[t] = NULL;
-		if (!track_is_used(look->queue, t))
+		if (!track_is_used(look, t))
 			continue;
 		raise_barrier_ahead(look, &lane->tracks[t], t);
 		copy->tracks[t] = make_track(copy, t, &lane->tracks[t]);
@@ -365,7 +371,7 @@ begin_without_head(QueueLook *look)
 	lane->priority = 0;
 	lane->visited = false;
 	for (int t = 0; t < QUEUE_TRACKS; t++)
-		lane->tracks[t] = track_is_used(look->queue, t) ?
+		lane->tracks[t] = track_is_used(look, t) ?
 			make_track(lane, t, NULL) : NULL;
 }
 
@@ -429,6 +435,7 @@ begin_look(QueueLook *look)
 	look->num_registered = 0;
 	look->has_keys = false;
 	look->next_due = DT_NOEND;
+	look->left = false;
 
 	/* a reader sees what is locked, too, which floors have passed */
 	head = look->changes ? lock_usable_head(look) : NULL;
@@ -670,6 +677,8 @@ load_candidate(QueueLook *look, QueueTrackLook *track)
 			queue_key_cmp(&track->last, &track->candidate.key) < 0)
 			track->last = track->candidate.key;
 		track->has_last = true;
+		if (verdict == QUEUE_VERDICT_STOP || verdict == QUEUE_VERDICT_STICK)
+			look->left = true;
 		track->has_position = true;
 		track->position = track->candidate.key;
 		if (verdict == QUEUE_VERDICT_STICK)
@@ -891,6 +900,7 @@ is_before(QueueLook *look, const QueueHeadKey *key, QueueTrackLook *best,
 		  QueueKey *order)
 {
 	if (is_skipped(look, key) ||
+		(look->only_due && key->track != QUEUE_TRACK_DUE) ||
 		(key->track == QUEUE_TRACK_DUE && key->key.major > look->now))
 		return false;
 	set_key_order(order, key, look->queue->table->sort);
@@ -922,6 +932,21 @@ find_hand(QueueLook *look, QueueHead *head, QueueTrackLook *best,
 		lowest = order;
 	}
 	return found;
+}
+
+/* Floors have passed what was returned or is sticky: when is that due? */
+static void
+note_keys_due(QueueLook *look, const QueueHeadKey *keys, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (keys[i].track != QUEUE_TRACK_DUE)
+			continue;
+		if (keys[i].key.major > look->now)
+			look->next_due = Min(look->next_due, keys[i].key.major);
+		else
+			look->left = true;
+	}
 }
 
 /* Has a key come back before the candidate since the look began? */
@@ -1070,6 +1095,8 @@ accept(QueueLook *look, QueueTrackLook *best, QueueHeadKey *hand)
 		(head->num_returned > 0 || head->num_sticky > 0);
 
 		look->has_keys = head->num_returned > 0 || head->num_sticky > 0;
+		note_keys_due(look, head->returned, head->num_returned);
+		note_keys_due(look, head->sticky, head->num_sticky);
 		queue_head_unlock(head);
 		return more ? QUEUE_ACCEPT_AGAIN : QUEUE_ACCEPT_NOTHING;
 	}
@@ -1216,6 +1243,7 @@ queue_look_hand_back(QueueLook *look, const QueueHeadKey *hand)
 		queue_head_unlock(head);
 	}
 	queue_look_hand_taken(look, hand);
+	look->left = true;
 	if (look->num_skipped < lengthof(look->skipped))
 		look->skipped[look->num_skipped++] = *hand;
 }

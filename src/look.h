@@ -100,6 +100,7 @@ typedef struct QueueLook
 	bool		conditional;	/* not simply the first one */
 	bool		ignore_due;		/* asked for by name: delay is no obstacle */
 	bool		waits;			/* next_due will be asked for */
+	bool		only_due;		/* of those that wait, not of the ready ones */
 	int			expected;		/* how many messages are likely to be wanted */
 	QueueWanted wanted;			/* with conditional; may be NULL */
 	void	   *context;
@@ -109,6 +110,8 @@ typedef struct QueueLook
 	bool		has_head;		/* floors and barriers are in use */
 	TimestampTz now;
 	TimestampTz next_due;		/* what was seen and is not due yet: when */
+	bool		left;			/* something due could not be had, and nobody
+								 * may tell of it */
 	int64		stride;			/* of the head, when the look began */
 	uint64		version;
 	uint64		serial;			/* keys returned later are not seen */

@@ -884,6 +884,14 @@ queue_message_head(const QueueTable *table, const QueueMessage *message)
 	return queue_xact_head(&id);
 }
 
+/* Is it in an exception queue? */
+static bool
+is_expired(const QueueMessage *message)
+{
+	return DatumGetInt16(message->values[QUEUE_COL_STATE]) ==
+		QUEUE_STATE_EXPIRED;
+}
+
 /* Note the key of a row that is, or is about to be, stored. */
 static void
 note_key(const QueueTable *table, int track, const QueueMessage *message,
@@ -894,6 +902,11 @@ note_key(const QueueTable *table, int track, const QueueMessage *message,
 
 	queue_xact_register(local);
 	queue_xact_use_track(local, track);
+	local->ring = queue_catalog_ring(table);
+	if (kind == QUEUE_TOUCH_INSERTED &&
+		!message->nulls[QUEUE_COL_EXPIRES_AT] && !is_expired(message))
+		local->next_expiry = Min(local->next_expiry,
+								 DatumGetTimestampTz(message->values[QUEUE_COL_EXPIRES_AT]));
 	if (track == QUEUE_TRACK_DUE)
 		queue_message_due_key(&key, message);
 	else

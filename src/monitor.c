@@ -29,6 +29,7 @@
 #include "debug_point.h"
 #include "guc.h"
 #include "launcher.h"
+#include "maintenance.h"
 #include "rotation.h"
 #include "worker.h"
 
@@ -74,7 +75,11 @@ static const QueueWorkerJob jobs[] = {
 	{"debug", fail_on_demand},
 #endif
 	{"rotation", queue_rotation_job},
-	{"failed attempts", sweep_attempts}
+	{"due messages", queue_maintenance_due},
+	{"expiration", queue_maintenance_expiry},
+	{"failed attempts", queue_maintenance_attempts},
+	{"journal", queue_maintenance_journal},
+	{"dropped queue tables", sweep_attempts}
 };
 
 /*

@@ -67,6 +67,10 @@ queue_ring_shmem_init(void)
 			pg_atomic_init_u64(&directory->rings[i].uses[s], 0);
 		pg_atomic_init_u32(&directory->rings[i].clock_raised, 0);
 		pg_atomic_init_u32(&directory->rings[i].turn_wanted, 0);
+		for (int t = 0; t < QUEUE_NUM_TIMES; t++)
+			pg_atomic_init_u64(&directory->rings[i].times[t],
+							   (uint64) DT_NOBEGIN);
+		pg_atomic_init_u32(&directory->rings[i].attempts_told, 0);
 	}
 }
 
@@ -103,6 +107,9 @@ claim_ring(QueueRing *ring, Oid queue_table, const Oid *leaves)
 	pg_atomic_write_u64(&ring->word, INITIAL_WORD);
 	pg_atomic_write_u32(&ring->clock_raised, 0);
 	pg_atomic_write_u32(&ring->turn_wanted, 0);
+	for (int t = 0; t < QUEUE_NUM_TIMES; t++)
+		pg_atomic_write_u64(&ring->times[t], (uint64) DT_NOBEGIN);
+	pg_atomic_write_u32(&ring->attempts_told, 0);
 	memcpy(ring->leaves, leaves, sizeof(ring->leaves));
 	ring->database = MyDatabaseId;
 	pg_write_barrier();
@@ -257,4 +264,50 @@ queue_ring_turn(QueueRing *ring, uint64 *word, int next)
 	*word = turned;
 	pg_atomic_write_u32(&ring->turn_wanted, 0);
 	return true;
+}
+
+bool
+queue_ring_tell_time(QueueRing *ring, QueueTime which, TimestampTz at)
+{
+	uint64		old;
+
+	if (ring == NULL)
+		return true;
+	old = pg_atomic_read_u64(&ring->times[which]);
+	while (at < (TimestampTz) old)
+	{
+		if (pg_atomic_compare_exchange_u64(&ring->times[which], &old,
+										   (uint64) at))
+			return true;
+	}
+	return false;
+}
+
+TimestampTz
+queue_ring_time(QueueRing *ring, QueueTime which)
+{
+	return ring == NULL ? DT_NOBEGIN :
+		(TimestampTz) pg_atomic_read_u64(&ring->times[which]);
+}
+
+void
+queue_ring_take_time(QueueRing *ring, QueueTime which)
+{
+	if (ring != NULL)
+		(void) pg_atomic_exchange_u64(&ring->times[which],
+									  (uint64) DT_NOEND);
+}
+
+bool
+queue_ring_tell_attempts(QueueRing *ring)
+{
+	return ring == NULL ||
+		pg_atomic_exchange_u32(&ring->attempts_told, 1) == 0;
+}
+
+void
+queue_ring_take_attempts(QueueRing *ring)
+{
+	if (ring != NULL)
+		(void) pg_atomic_exchange_u32(&ring->attempts_told, 0);
 }

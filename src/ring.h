@@ -22,6 +22,15 @@ typedef enum QueueSegmentState
 	QUEUE_SEGMENT_FREE			/* not a block in it */
 } QueueSegmentState;
 
+/* What the monitor looks for in a queue table, at its time. */
+typedef enum QueueTime
+{
+	QUEUE_TIME_DUE,				/* a waiting message is due */
+	QUEUE_TIME_EXPIRY,			/* a message expires */
+	QUEUE_TIME_PURGE,			/* a processed message has been kept enough */
+	QUEUE_NUM_TIMES
+} QueueTime;
+
 /*
  * One queue table.  The word holds the states of the segments and a counter
  * that moves with each use of a segment that is not the current one; it is
@@ -38,6 +47,10 @@ typedef struct QueueRing
 	pg_atomic_uint64 uses[QUEUE_SEGMENTS];	/* while not the current one */
 	pg_atomic_uint32 clock_raised;	/* the clock is above what is stored */
 	pg_atomic_uint32 turn_wanted;	/* the current segment is full */
+
+	/* the monitor is to look no later than at these times; may be too early */
+	pg_atomic_uint64 times[QUEUE_NUM_TIMES];
+	pg_atomic_uint32 attempts_told; /* failed attempts are to be written */
 } QueueRing;
 
 extern Size queue_ring_shmem_size(void);
@@ -74,6 +87,20 @@ extern uint64 queue_ring_uses(QueueRing *ring, int segment);
 
 /* The current segment is full; true for the first who says so. */
 extern bool queue_ring_want_turn(QueueRing *ring);
+
+/*
+ * The monitor is to look at this time, or before: true if nothing told it so
+ * yet.  Told when a message is visible, so whoever takes a time off and then
+ * looks sees the message, or the time again.  Atomic; NULL: true.
+ */
+extern bool queue_ring_tell_time(QueueRing *ring, QueueTime which,
+								 TimestampTz at);
+extern TimestampTz queue_ring_time(QueueRing *ring, QueueTime which);
+extern void queue_ring_take_time(QueueRing *ring, QueueTime which);
+
+/* Failed attempts are to be written; true for the first who says so. */
+extern bool queue_ring_tell_attempts(QueueRing *ring);
+extern void queue_ring_take_attempts(QueueRing *ring);
 
 /*
  * Change a segment's state, or which one is current, if the word is still

@@ -49,6 +49,7 @@
 #include "message_store.h"
 #include "ring.h"
 #include "rotation.h"
+#include "take.h"
 
 /* messages moved in one transaction */
 #define MAX_MOVED			100
@@ -347,7 +348,6 @@ move_row(Rotation *rotation, QueueTrackLook *track, QueueDesc *queue)
 	QueueCandidate *candidate = &track->candidate;
 	QueueMessage copy;
 	QueueVerdict verdict;
-	TM_FailureData failure;
 
 	queue_look_init(&look);
 	look.queue = queue;
@@ -368,9 +368,7 @@ move_row(Rotation *rotation, QueueTrackLook *track, QueueDesc *queue)
 
 	queue_message_note(rotation->table, QUEUE_STATE_READY,
 					   track->store.track, &candidate->message, true);
-	if (table_tuple_delete(track->store.rel, &track->slot->tts_tid,
-						   GetCurrentCommandId(true), GetActiveSnapshot(),
-						   InvalidSnapshot, false, &failure, false) != TM_Ok)
+	if (queue_take_delete(queue, track) != TM_Ok)
 	{
 		queue_xact_untouch(look.local);
 		return false;
@@ -392,6 +390,8 @@ move_messages(Rotation *rotation, Relation rel, int segment)
 	TableScanDesc scan;
 	QueueTrackLook track;
 	int			moved = 0;
+	Oid			save_user;
+	int			save_context;
 
 	if (!ConditionalLockRelationOid(RelationGetRelid(rel), RowExclusiveLock))
 		return false;
@@ -402,6 +402,11 @@ move_messages(Rotation *rotation, Relation rel, int segment)
 	track.store.track = segment;
 	track.changed = true;
 	track.slot = table_slot_create(rel, NULL);
+
+	/* triggers of others run as the owner */
+	GetUserIdAndSecContext(&save_user, &save_context);
+	SetUserIdAndSecContext(rotation->table->owner,
+						   save_context | SECURITY_RESTRICTED_OPERATION);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	scan = table_beginscan(rel, &dirty, 0, NULL);
 	while (moved < MAX_MOVED &&
@@ -422,6 +427,7 @@ move_messages(Rotation *rotation, Relation rel, int segment)
 	table_endscan(scan);
 	ExecDropSingleTupleTableSlot(track.slot);
 	PopActiveSnapshot();
+	SetUserIdAndSecContext(save_user, save_context);
 	return moved > 0;
 }
 

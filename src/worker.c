@@ -85,9 +85,6 @@
 /* one that has lived for so long begins with the shortest pause again */
 #define HEALTHY_AFTER_MS	60000
 
-/* messages of one job that are remembered as logged */
-#define MAX_LOGGED			16
-
 typedef struct WorkerSlot
 {
 	/* atomic; changed under the lock, read by any backend without it */
@@ -132,9 +129,7 @@ typedef struct Workers
 typedef struct JobState
 {
 	TimestampTz due;
-	int			failures;		/* in a row */
-	int			num_logged;
-	uint32		logged[MAX_LOGGED]; /* hashes of messages */
+	QueueWorkerErrors errors;
 } JobState;
 
 static Workers *workers = NULL;
@@ -783,7 +778,7 @@ report_state(QueueWorkerState state, TimestampTz next)
 }
 
 static void
-record_error(const QueueWorkerJob *job, const ErrorData *error)
+record_error(const char *job, const ErrorData *error)
 {
 	QueueWorkerInfo *info = &my_slot->info;
 	const char *message = error->message ? error->message : "";
@@ -795,7 +790,7 @@ record_error(const QueueWorkerJob *job, const ErrorData *error)
 	info->last_error_at = GetCurrentTimestamp();
 	info->last_error_code = error->sqlerrcode;
 	info->last_error_encoding = GetDatabaseEncoding();
-	strlcpy(info->last_error_job, job->name, QUEUE_WORKER_JOB_LEN);
+	strlcpy(info->last_error_job, job, QUEUE_WORKER_JOB_LEN);
 	memcpy(info->last_error, message, length);
 	info->last_error[length] = '\0';
 	LWLockRelease(&workers->lock);
@@ -803,51 +798,48 @@ record_error(const QueueWorkerJob *job, const ErrorData *error)
 
 /* Is the message new among the latest of this job? */
 static bool
-remember_message(JobState *state, const ErrorData *error)
+remember_message(QueueWorkerErrors *errors, const ErrorData *error)
 {
 	const char *message = error->message ? error->message : "";
 	uint32		hash = hash_bytes((const unsigned char *) message,
 								  strlen(message));
 
 	hash = hash_combine(hash, hash_uint32(error->sqlerrcode));
-	for (int i = 0; i < Min(state->num_logged, MAX_LOGGED); i++)
+	for (int i = 0; i < Min(errors->num_logged, QUEUE_WORKER_MAX_LOGGED); i++)
 	{
-		if (state->logged[i] == hash)
+		if (errors->logged[i] == hash)
 			return false;
 	}
-	state->logged[state->num_logged++ % MAX_LOGGED] = hash;
+	errors->logged[errors->num_logged++ % QUEUE_WORKER_MAX_LOGGED] = hash;
 	return true;
 }
 
-/*
- * A job has failed: clean up after it, log its error unless that has been
- * done, and let it wait.  The caller is in the turn's memory context.
- */
-static void
-handle_error(const QueueWorkerJob *job, JobState *state)
+int
+queue_worker_handle_error(const char *job, QueueWorkerErrors *errors)
 {
-	ErrorData  *error = CopyErrorData();
-	int			delay;
+	ErrorData  *error;
 
+	HOLD_INTERRUPTS();
+	error = CopyErrorData();
 	FlushErrorState();
 	AbortOutOfAnyTransaction();
 	LWLockReleaseAll();
 	ConditionVariableCancelSleep();
 
 	record_error(job, error);
-	if (remember_message(state, error))
+	if (remember_message(errors, error))
 		ereport(LOG,
 				(errcode(error->sqlerrcode),
 				 errmsg("%s: job \"%s\" failed: %s", MyBgworkerEntry->bgw_name,
-						job->name, error->message ? error->message : ""),
+						job, error->message ? error->message : ""),
 				 error->detail_log ? errdetail_internal("%s", error->detail_log) :
 				 error->detail ? errdetail_internal("%s", error->detail) : 0,
 				 error->context ? errcontext("%s", error->context) : 0,
 				 errhint("It is tried again later; the same message is not logged again. The view queue.workers counts errors.")));
+	RESUME_INTERRUPTS();
 
-	delay = Min(MIN_BACKOFF_MS << Min(state->failures, 16), MAX_BACKOFF_MS);
-	state->failures++;
-	state->due = TimestampTzPlusMilliseconds(queue_clock_now(), delay);
+	return Min(MIN_BACKOFF_MS << Min(errors->failures++, 16),
+			   MAX_BACKOFF_MS);
 }
 
 static void
@@ -861,14 +853,15 @@ run_job(const QueueWorkerJob *job, JobState *state, MemoryContext turn)
 	PG_TRY();
 	{
 		state->due = job->run();
-		state->failures = 0;
+		state->errors.failures = 0;
 	}
 	PG_CATCH();
 	{
-		HOLD_INTERRUPTS();
+		int			delay;
+
 		MemoryContextSwitchTo(turn);
-		handle_error(job, state);
-		RESUME_INTERRUPTS();
+		delay = queue_worker_handle_error(job->name, &state->errors);
+		state->due = TimestampTzPlusMilliseconds(queue_clock_now(), delay);
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(turn);
@@ -919,7 +912,7 @@ is_due(const JobState *state, TimestampTz now, bool all)
 {
 	if (state->due <= now)
 		return true;
-	if (state->failures > 0)
+	if (state->errors.failures > 0)
 		return state->due - now > MAX_BACKOFF_MS * INT64CONST(1000);
 	return all;
 }

@@ -69,6 +69,17 @@ typedef struct QueueWorkerJob
 	TimestampTz (*run) (void);
 } QueueWorkerJob;
 
+/* messages that are remembered as logged */
+#define QUEUE_WORKER_MAX_LOGGED	16
+
+/* How a job, or one part of its work, fails; zero to begin with. */
+typedef struct QueueWorkerErrors
+{
+	int			failures;		/* in a row; reset by the owner */
+	int			num_logged;
+	uint32		logged[QUEUE_WORKER_MAX_LOGGED];	/* hashes of messages */
+} QueueWorkerErrors;
+
 extern Size queue_worker_shmem_size(int max_monitors);
 extern void queue_worker_shmem_init(int max_monitors, int tranche);
 extern void queue_worker_init(void);
@@ -151,6 +162,14 @@ extern void queue_worker_gives_up(uint32 announcements);
 /* This worker ends because it is told to: no failure. */
 extern void queue_worker_stops(void);
 extern bool queue_worker_is_closed(void);
+
+/*
+ * In PG_CATCH(), in a memory context that survives: clean up after the failed
+ * transaction, count the error for queue.workers, and log it unless that has
+ * been done.  Returns for how many milliseconds to leave it alone.
+ */
+extern int	queue_worker_handle_error(const char *job,
+									  QueueWorkerErrors *errors);
 
 /*
  * The main loop: returns when goes_on, asked at the beginning of each turn

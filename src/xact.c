@@ -21,6 +21,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "datatype/timestamp.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
@@ -68,6 +69,7 @@ queue_xact_head(const QueueHeadId *id)
 								   sizeof(QueueLocalHead));
 	local->ref.id = *id;
 	local->ref.slot = -1;
+	local->next_expiry = local->next_purge = DT_NOEND;
 	local->next = local_heads;
 	local_heads = local;
 	return local;
@@ -325,11 +327,13 @@ static void
 settle_attempts(QueueLocalHead *local, int first, bool failed)
 {
 	TimestampTz now = 0;
+	bool		recorded = false;
 
 	for (int i = first; i < local->num_touches; i++)
 	{
 		QueueTouch *touch = &local->touches[i];
 		QueueAttemptKey key;
+		QueueAttemptPlace place;
 		TimestampTz not_before = 0;
 
 		if (touch->kind != QUEUE_TOUCH_TAKEN)
@@ -364,8 +368,43 @@ settle_attempts(QueueLocalHead *local, int first, bool failed)
 			not_before = now + touch->retry_delay;
 		}
 		make_attempt_key(&key, &local->ref.id, &touch->key);
-		queue_attempts_record(&key, touch->attempts, not_before);
+		place.track = touch->track;
+		place.lane = touch->lane;
+		place.key = touch->key;
+		queue_attempts_record(&key, &place, touch->attempts, not_before);
+		recorded = true;
 	}
+	if (recorded && queue_ring_tell_attempts(local->ring))
+		queue_monitor_wake(MyDatabaseId);
+}
+
+/*
+ * Tell the monitor when to look at the earliest: at what is waiting again, and
+ * with committed at what expires or goes out of the journal.  Spurious times
+ * do no harm.
+ */
+static void
+tell_times(QueueLocalHead *local, TimestampTz due, bool committed)
+{
+	bool		news = false;
+
+	if (due != DT_NOEND)
+		news = queue_ring_tell_time(local->ring, QUEUE_TIME_DUE, due);
+	if (committed && local->next_expiry != DT_NOEND)
+		news |= queue_ring_tell_time(local->ring, QUEUE_TIME_EXPIRY,
+									 local->next_expiry);
+	if (committed && local->next_purge != DT_NOEND)
+		news |= queue_ring_tell_time(local->ring, QUEUE_TIME_PURGE,
+									 local->next_purge);
+	if (news)
+		queue_monitor_wake(MyDatabaseId);
+}
+
+/* The due time of an entry, or the earlier one. */
+static inline TimestampTz
+earlier_due(TimestampTz due, const QueueTouch *touch)
+{
+	return touch->track == QUEUE_TRACK_DUE ? Min(due, touch->key.major) : due;
 }
 
 /* Publish one entry; the caller holds the head's lock. */
@@ -419,6 +458,7 @@ publish_head(QueueLocalHead *local, bool committed)
 {
 	QueueHead  *head;
 	int32		wakes = 0;
+	TimestampTz due = DT_NOEND;
 
 	settle_attempts(local, 0, !committed);
 	head = lock_for_publication(local);
@@ -431,6 +471,7 @@ publish_head(QueueLocalHead *local, bool committed)
 			touch->kind == QUEUE_TOUCH_TAKEN && committed)
 			continue;
 		wakes = count_wakes(wakes, touch);
+		due = earlier_due(due, touch);
 		if (head != NULL)
 			publish_touch(head, touch);
 	}
@@ -441,8 +482,7 @@ publish_head(QueueLocalHead *local, bool committed)
 	}
 	if (wakes > 0)
 		queue_wakeup_wake(&local->ref.id, wakes);
-	if (committed && (local->used_tracks & (1 << QUEUE_TRACK_DUE)))
-		queue_monitor_wake(MyDatabaseId);
+	tell_times(local, due, committed);
 }
 
 /* Rule X5: every key becomes sticky, whatever side of the barrier it is on. */
@@ -450,13 +490,16 @@ static void
 publish_prepared(QueueLocalHead *local, TransactionId xid)
 {
 	QueueHead  *head;
+	TimestampTz due = DT_NOEND;
 
 	for (int i = 0; i < local->num_touches; i++)
 	{
 		if (local->touches[i].reserved)
 			queue_attempts_unreserve();
 		local->touches[i].reserved = false;
+		due = earlier_due(due, &local->touches[i]);
 	}
+	tell_times(local, due, true);
 	head = lock_for_publication(local);
 	if (head == NULL)
 		return;
@@ -513,6 +556,7 @@ abort_subxact(QueueLocalHead *local, SubTransactionId subid)
 	QueueHead  *head = NULL;
 	int			first = local->num_touches;
 	int32		wakes = 0;
+	TimestampTz due = DT_NOEND;
 
 	/* locks on the leaves go */
 	local->has_ahead = false;
@@ -533,6 +577,7 @@ abort_subxact(QueueLocalHead *local, SubTransactionId subid)
 		if (local->touches[i].kind == QUEUE_TOUCH_INSERTED)
 			continue;
 		wakes = count_wakes(wakes, &local->touches[i]);
+		due = earlier_due(due, &local->touches[i]);
 		if (head != NULL)
 			publish_touch(head, &local->touches[i]);
 	}
@@ -543,6 +588,7 @@ abort_subxact(QueueLocalHead *local, SubTransactionId subid)
 	}
 	if (wakes > 0)
 		queue_wakeup_wake(&local->ref.id, wakes);
+	tell_times(local, due, false);
 	local->num_touches = first;
 }
 

@@ -12,6 +12,7 @@
 
 #include "attempts.h"
 #include "head.h"
+#include "ring.h"
 
 typedef enum QueueTouchKind
 {
@@ -45,6 +46,9 @@ typedef struct QueueLocalHead
 	bool		registered;
 	SubTransactionId registered_subid;	/* last one made known */
 	uint32		used_tracks;	/* bits: known to the head as in use */
+	QueueRing  *ring;			/* of the queue table; NULL: none, or no need */
+	TimestampTz next_expiry;	/* first of what was inserted; DT_NOEND */
+	TimestampTz next_purge;		/* first of what went into the journal */
 	int			num_own;		/* inserted and locked entries */
 	int			num_touches;
 	int			max_touches;

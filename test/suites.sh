@@ -132,12 +132,19 @@ set_everywhere() {		# setting value
 		>/dev/null
 }
 
-suite_regress() { pg_regress_suite regress REGRESS "$(listed REGRESS | xargs)"; }
-# The specs rotate step by step; what the monitor does has tests of its own.
+# What these tests look at moves only when they move it: what the monitor does
+# has tests of its own (TAP).
+pg_regress_without_monitor() {	# as pg_regress_suite
+	set_everywhere queue.monitor off
+	pg_regress_suite "$@"
+	set_everywhere queue.monitor default
+}
+
+suite_regress() {
+	pg_regress_without_monitor regress REGRESS "$(listed REGRESS | xargs)"
+}
 suite_isolation() {
-	set_everywhere queue.rotation off
-	pg_regress_suite isolation ISOLATION "$(listed ISOLATION | xargs)"
-	set_everywhere queue.rotation default
+	pg_regress_without_monitor isolation ISOLATION "$(listed ISOLATION | xargs)"
 }
 
 # ---- TAP and pgTAP ------------------------------------------------------------

@@ -91,10 +91,11 @@ sub accounted
 	my ($dbname, $table, $what) = @_;
 	is($node->safe_psql($dbname, <<"SQL"), '', "$what: lost, duplicated, unexpected: none");
 WITH found AS (
-	SELECT n, 'effect' AS wherever FROM effect
-	UNION ALL SELECT (payload->>'n')::int, 'state ' || state FROM $table)
-SELECT n, array_agg(wherever) FROM (SELECT n, NULL FROM sent) s(n, w) FULL JOIN found USING (n)
- GROUP BY n HAVING count(wherever) <> 1 OR n NOT IN (SELECT n FROM sent) LIMIT 5
+	SELECT n, count(*) AS times FROM (
+		SELECT n FROM effect UNION ALL SELECT (payload->>'n')::int FROM $table) f GROUP BY n)
+SELECT coalesce(s.n, f.n), s.n IS NOT NULL AS was_sent, f.times
+  FROM (SELECT DISTINCT n FROM sent) s FULL JOIN found f ON f.n = s.n
+ WHERE s.n IS NULL OR f.times IS DISTINCT FROM 1 LIMIT 5
 SQL
 }
 

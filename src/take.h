@@ -1,0 +1,27 @@
+/*-------------------------------------------------------------------------
+ *
+ * take.h
+ *	  Take one row of a queue: lock or delete it, and find where it goes.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef QUEUE_TAKE_H
+#define QUEUE_TAKE_H
+
+#include "access/tableam.h"
+
+#include "look.h"
+
+/*
+ * Rule D6, for the row in the track's slot.  TM_Ok: it is ours; nothing is
+ * waited for.  Needs an active snapshot.
+ */
+extern TM_Result queue_take_lock(QueueTrackLook *track);
+extern TM_Result queue_take_delete(const QueueDesc *queue,
+								   QueueTrackLook *track);
+
+/* The exception queue a message goes to: its own, else the table's. */
+extern QueueDesc *queue_take_exception_queue(const QueueDesc *queue,
+											 const QueueMessage *message);
+
+#endif							/* QUEUE_TAKE_H */
