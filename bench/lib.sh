@@ -10,6 +10,7 @@
 #	SEND_MANY	sends an array of them: $1
 #	COPY		or the same by COPY
 #	TAKE		returns one message, in the first column
+#	TAKE_WAITING	the same, and waits for one; empty: it cannot
 #	TAKE_MANY	returns up to 100
 #	ACK			ends a message that was taken: $1 is TAKE's second column
 #	ACK_MANY	ends those: $1 is an array of them
@@ -51,7 +52,7 @@ calculate() { awk "BEGIN { printf \"%.3f\", $* }"; }
 use() {
 	local file=$1
 	CONTENDER=$1
-	TITLE='' SETUP='' SEND='' SEND_MANY='' COPY='' TAKE='' TAKE_MANY='' ACK=''
+	TITLE='' SETUP='' SEND='' SEND_MANY='' COPY='' TAKE='' TAKE_WAITING='' TAKE_MANY='' ACK=''
 	ACK_MANY='' FILL='' COUNT='' BACKGROUND='' MOST_CONSUMERS='' VARIANT=''
 	REASON='it cannot be set up here'
 	contender_prepare() { :; }

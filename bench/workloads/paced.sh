@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034
 # 1,000 messages a second: latency from end to end
-# 4 producers, 4 consumers that ask again 1 ms after they got nothing.
+# 4 producers, 4 consumers that wait where the contender can wait, and else
+# ask again 1 ms after they got nothing.
 
 workload_paced() {
 	step "paced: 1,000 messages a second"
@@ -9,6 +10,7 @@ workload_paced() {
 
 paced_round() {
 	local ARGUMENTS=(--warmup "$WARMUP" --seconds "$PACED_SECONDS") percentile
+	local TAKE=${TAKE_WAITING:-$TAKE}
 	fresh
 	producing 4
 	consuming 4
