@@ -160,7 +160,8 @@ TAP = \
 	021_monitor_and_databases \
 	022_monitor_on_standby \
 	023_monitor_limits_and_errors \
-	030_waiting
+	030_waiting \
+	031_time_passes
 
 PGTAP = \
 	errors \
