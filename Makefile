@@ -47,6 +47,7 @@ OBJS = \
 	src/take.o \
 	src/rotation.o \
 	src/maintenance.o \
+	src/redrive.o \
 	src/enqueue.o \
 	src/dequeue.o \
 	src/wait.o \
@@ -91,6 +92,7 @@ REGRESS = \
 	privileges \
 	purge \
 	queue_table \
+	redrive \
 	retries \
 	sort_lists \
 	timing \

@@ -22,6 +22,7 @@
 #include "admin.h"
 #include "api.h"
 #include "compat.h"
+#include "redrive.h"
 #include "shmem.h"
 
 #define UNCHANGED			PG_INT32_MIN
@@ -32,6 +33,7 @@ PG_FUNCTION_INFO_V1(queue_create_queue_table);
 PG_FUNCTION_INFO_V1(queue_alter_queue_table);
 PG_FUNCTION_INFO_V1(queue_drop_queue_table);
 PG_FUNCTION_INFO_V1(queue_purge_queue_table);
+PG_FUNCTION_INFO_V1(queue_redrive);
 PG_FUNCTION_INFO_V1(queue_create_queue);
 PG_FUNCTION_INFO_V1(queue_alter_queue);
 PG_FUNCTION_INFO_V1(queue_drop_queue);
@@ -209,6 +211,29 @@ queue_purge_queue_table(PG_FUNCTION_ARGS)
 	queue_table = required_oid(fcinfo, 0, "queue_table");
 	PG_RETURN_INT64(queue_admin_purge_table(queue_table,
 											optional_text(fcinfo, 1)));
+}
+
+/* redrive(exception_queue, destination, condition, max_messages) */
+Datum
+queue_redrive(PG_FUNCTION_ARGS)
+{
+	Oid			queue;
+	int64		max_messages = PG_INT64_MAX;
+
+	begin_call("queue.redrive()");
+	queue = required_oid(fcinfo, 0, "exception_queue");
+	if (!PG_ARGISNULL(3))
+		max_messages = PG_GETARG_INT64(3);
+	if (max_messages < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"max_messages\" must be at least 1"),
+				 errhint("Leave it NULL to send back all.")));
+	PG_RETURN_INT64(queue_redrive_messages(queue,
+										   PG_ARGISNULL(1) ? InvalidOid :
+										   PG_GETARG_OID(1),
+										   optional_text(fcinfo, 2),
+										   max_messages));
 }
 
 /* adopt(queue_table) */

@@ -28,12 +28,8 @@
 #include "name.h"
 #include "take.h"
 
-/*
- * The relation that a message names as its exception queue, if there is one.
- * The producer may name it; the consumer who comes by needs no rights there.
- */
-static Oid
-named_exception_queue(const char *name)
+Oid
+queue_take_find_named(const char *name)
 {
 	List	   *parts;
 	Oid			schema;
@@ -57,7 +53,7 @@ queue_take_exception_queue(const QueueDesc *queue, const QueueMessage *message)
 	{
 		char	   *name = TextDatumGetCString(message->values[QUEUE_COL_EXCEPTION_QUEUE]);
 
-		oid = named_exception_queue(name);
+		oid = queue_take_find_named(name);
 		if (OidIsValid(oid))
 			found = queue_catalog_find(oid, true);
 		if (found != NULL && found->is_exception &&

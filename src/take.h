@@ -20,6 +20,12 @@ extern TM_Result queue_take_lock(QueueTrackLook *track);
 extern TM_Result queue_take_delete(const QueueDesc *queue,
 								   QueueTrackLook *track);
 
+/*
+ * The relation with this qualified name, as messages have it, or InvalidOid.
+ * The producer may name it; the consumer who comes by needs no rights there.
+ */
+extern Oid	queue_take_find_named(const char *name);
+
 /* The exception queue a message goes to: its own, else the table's. */
 extern QueueDesc *queue_take_exception_queue(const QueueDesc *queue,
 											 const QueueMessage *message);

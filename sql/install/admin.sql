@@ -42,6 +42,16 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'queue_purge_queue_table';
 COMMENT ON FUNCTION queue.purge_queue_table IS 'delete messages in any state for which the condition over the columns of aq$<queue_table> holds; returns how many';
 
+CREATE FUNCTION queue.redrive(
+	exception_queue		pg_catalog.regclass,
+	destination			pg_catalog.regclass DEFAULT NULL,
+	condition			pg_catalog.text DEFAULT NULL,
+	max_messages		pg_catalog.int8 DEFAULT NULL)
+RETURNS pg_catalog.int8
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_redrive';
+COMMENT ON FUNCTION queue.redrive IS 'send messages of an exception queue to a queue, or back to where each came from, with their failed attempts forgotten; returns how many';
+
 CREATE FUNCTION queue.create_queue(
 	queue_name			pg_catalog.text,
 	queue_table			pg_catalog.text DEFAULT NULL,

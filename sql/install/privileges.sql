@@ -41,6 +41,7 @@ GRANT EXECUTE ON FUNCTION
 	queue.grant_system_privilege,
 	queue.listen,
 	queue.purge_queue_table,
+	queue.redrive,
 	queue.revoke_queue_privilege,
 	queue.revoke_system_privilege,
 	queue.start_queue,

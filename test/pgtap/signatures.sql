@@ -29,6 +29,7 @@ INSERT INTO contract VALUES
 ('grant_queue_privilege', 'privilege text, queue regclass, grantee text, grant_option boolean DEFAULT false', 'void'),
 ('grant_system_privilege', 'privilege text, grantee text, admin_option boolean DEFAULT false', 'void'),
 ('purge_queue_table', 'queue_table regclass, condition text DEFAULT NULL::text', 'bigint'),
+('redrive', 'exception_queue regclass, destination regclass DEFAULT NULL::regclass, condition text DEFAULT NULL::text, max_messages bigint DEFAULT NULL::bigint', 'bigint'),
 ('revoke_queue_privilege', 'privilege text, queue regclass, grantee text', 'void'),
 ('revoke_system_privilege', 'privilege text, grantee text', 'void'),
 ('start_queue', 'queue regclass, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true', 'void'),

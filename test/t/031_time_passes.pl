@@ -221,7 +221,8 @@ my $log = slurp_file($node->logfile);
 my $times = () = $log =~ /job "due messages" failed: refused as nobody_special/g;
 is($times, 1, 'it is logged once, and was done as the owner');
 like($log, qr/at work on queue table "a_bad_qt"/, 'and which table it was');
-$session->must("SELECT queue.drop_queue_table('a_bad_qt', force => true)");
+$session->must('DROP TRIGGER refuse ON a_bad_qt');
+becomes(states('a_bad_qt'), '3:1', 'and done when it can be');
 
 # -- without a monitor ------------------------------------------------------------------
 
