@@ -890,6 +890,8 @@ run_table(Job kind, Oid queue_table)
 	{
 		int			delay;
 
+		/* the error has its context already */
+		error_context_stack = callback.previous;
 		MemoryContextSwitchTo(context);
 		delay = queue_worker_handle_error(job_names[kind], &job->errors);
 		job->known = job->sweeping = false;

@@ -818,6 +818,7 @@ int
 queue_worker_handle_error(const char *job, QueueWorkerErrors *errors)
 {
 	ErrorData  *error;
+	int			delay;
 
 	HOLD_INTERRUPTS();
 	error = CopyErrorData();
@@ -838,8 +839,9 @@ queue_worker_handle_error(const char *job, QueueWorkerErrors *errors)
 				 errhint("It is tried again later; the same message is not logged again. The view queue.workers counts errors.")));
 	RESUME_INTERRUPTS();
 
-	return Min(MIN_BACKOFF_MS << Min(errors->failures++, 16),
-			   MAX_BACKOFF_MS);
+	delay = Min(MIN_BACKOFF_MS << Min(errors->failures, 16), MAX_BACKOFF_MS);
+	errors->failures++;
+	return delay;
 }
 
 static void

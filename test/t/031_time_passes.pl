@@ -210,7 +210,15 @@ END $$
 SQL
 $session->must('CREATE ROLE nobody_special');
 $session->must('GRANT CREATE, USAGE ON SCHEMA public TO nobody_special');
-$session->must('ALTER TABLE a_bad_qt OWNER TO nobody_special');
+$session->must(<<'SQL');
+DO $$
+DECLARE r regclass;
+BEGIN
+	FOR r IN SELECT relid FROM pg_partition_tree('a_bad_qt') LOOP
+		EXECUTE format('ALTER TABLE %s OWNER TO nobody_special', r);
+	END LOOP;
+END $$
+SQL
 $session->must('CREATE TRIGGER refuse BEFORE INSERT ON a_bad_qt FOR EACH ROW EXECUTE FUNCTION refuse()');
 set_clock(2 * 3600 - 1800);
 becomes(states('good_qt'), '0:1', 'a damaged queue table does not stop the others');
@@ -239,6 +247,7 @@ is(drained('alone'), '1,3', 'but what is due is delivered, what has expired is n
 is(join(',', $session->must(states('alone_qt'))), '3:1', 'it is moved by who sees it');
 
 # the waiter's looks have passed the place where an earlier one comes in
+$waiter = session($node);
 $session->must("SELECT queue.create_queue('early')");
 $session->must("SELECT queue.enqueue('early', '{\"n\": 1}', delay => '40 seconds')");
 $waiter->send("SELECT payload->>'n' FROM queue.dequeue('early', wait => '60 s')");
