@@ -1,7 +1,7 @@
 -- Proves: queue.redrive() sends back what it is told to, where it is told to, with counters reset, as part of the transaction, and refuses the rest.
 -- How: messages that failed are sent back; rows are read from the queue table.
-CREATE EXTENSION IF NOT EXISTS queue;
 SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS queue;
 SELECT queue.create_queue('r', max_retries => 0, sort_list => 'priority,enq_time');
 SELECT queue.create_queue('r_two', 'r_qt');
 SELECT queue.create_queue('r_other', payload_type => 'text');
