@@ -19,6 +19,7 @@ OBJS = \
 	src/clock.o \
 	src/debug_point.o \
 	src/name.o \
+	src/receipt.o \
 	src/catalog.o \
 	src/shmem.o \
 	src/head.o \
@@ -50,10 +51,12 @@ OBJS = \
 	src/redrive.o \
 	src/enqueue.o \
 	src/dequeue.o \
+	src/lease.o \
 	src/wait.o \
 	src/api_admin.o \
 	src/api_enqueue.o \
 	src/api_dequeue.o \
+	src/api_lease.o \
 	src/api_wait.o \
 	src/api_monitor.o
 
@@ -85,6 +88,7 @@ REGRESS = \
 	dequeue_modes \
 	foreign_changes \
 	journal \
+	leases \
 	names \
 	navigation \
 	overloads \

@@ -52,6 +52,7 @@ static const char column_definitions[] =
 " group_id uuid,"
 " step int4,"
 " original_queue_id int4,"
+" receipt uuid,"
 " enq_user text,"
 " deq_user text,"
 " correlation text,"

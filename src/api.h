@@ -26,6 +26,13 @@ typedef struct QueueWord
 extern int	queue_api_word(const char *argument, Datum value,
 						   const QueueWord *words, int num_words);
 
+/*
+ * The lease argument; ERROR 22004 if it is NULL, 22023 unless it is finite and
+ * greater than zero.
+ */
+extern void queue_api_lease(FunctionCallInfo fcinfo, int argno,
+							Interval *lease);
+
 /* The queue argument; ERROR 22004 if it is NULL. */
 extern Oid	queue_api_queue(FunctionCallInfo fcinfo, int argno);
 

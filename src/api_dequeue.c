@@ -50,6 +50,17 @@ typedef enum DequeueArg
 	ARG_DELIVERY_MODE
 } DequeueArg;
 
+/* The arguments of queue.receive(). */
+typedef enum ReceiveArg
+{
+	RECEIVE_ARG_QUEUE,
+	RECEIVE_ARG_LEASE,
+	RECEIVE_ARG_CONSUMER,
+	RECEIVE_ARG_MAX_MESSAGES,
+	RECEIVE_ARG_WAIT,
+	RECEIVE_ARG_CONDITION
+} ReceiveArg;
+
 #define NUM_DEQUEUE_ARGS	(ARG_DELIVERY_MODE + 1)
 
 /* The columns of queue.message, in order. */
@@ -106,6 +117,8 @@ typedef struct DeliverState
 	TupleDesc	desc;
 	Oid			payload_type;	/* InvalidOid: show it as jsonb */
 	Oid			queue;
+	int			receipts;		/* 1: a receipt stands before the other
+								 * columns */
 	MemoryContext row_context;	/* reset after each row; NULL: not needed */
 } DeliverState;
 
@@ -128,6 +141,7 @@ static const QueueWord delivery_mode_words[] = {
 
 PG_FUNCTION_INFO_V1(queue_dequeue_sql);
 PG_FUNCTION_INFO_V1(queue_dequeue_as);
+PG_FUNCTION_INFO_V1(queue_receive);
 PG_FUNCTION_INFO_V1(queue_internal_dequeue);
 PG_FUNCTION_INFO_V1(queue_internal_dequeue_support);
 
@@ -140,6 +154,8 @@ static bool is_plain_call(FuncExpr * call);
 static void init_options(QueueDequeueOptions *options);
 static void decode_options(FunctionCallInfo fcinfo, int base,
 						   QueueDequeueOptions *options);
+static void decode_max_messages(FunctionCallInfo fcinfo, int argno,
+								QueueDequeueOptions *options);
 static void decode_wait(FunctionCallInfo fcinfo, int argno,
 						QueueDequeueOptions *options);
 static void decode_criteria(FunctionCallInfo fcinfo, int base,
@@ -189,6 +205,29 @@ queue_dequeue_as(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+/* queue.receive(): as dequeue, with a receipt. */
+Datum
+queue_receive(PG_FUNCTION_ARGS)
+{
+	QueueDequeueOptions options;
+	Oid			queue;
+
+	queue_require_preload();
+	queue = queue_api_queue(fcinfo, RECEIVE_ARG_QUEUE);
+	init_options(&options);
+	options.has_lease = true;
+	queue_api_lease(fcinfo, RECEIVE_ARG_LEASE, &options.lease);
+	if (!PG_ARGISNULL(RECEIVE_ARG_CONSUMER))
+		refuse_consumer(queue);
+	decode_max_messages(fcinfo, RECEIVE_ARG_MAX_MESSAGES, &options);
+	decode_wait(fcinfo, RECEIVE_ARG_WAIT, &options);
+	if (!PG_ARGISNULL(RECEIVE_ARG_CONDITION))
+		options.condition =
+			text_to_cstring(PG_GETARG_TEXT_PP(RECEIVE_ARG_CONDITION));
+	run(fcinfo, queue, InvalidOid, &options);
+	return (Datum) 0;
+}
+
 static void
 dequeue_call(FunctionCallInfo fcinfo, int base, Oid payload_type)
 {
@@ -208,6 +247,7 @@ run(FunctionCallInfo fcinfo, Oid queue, Oid payload_type,
 
 	state.queue = queue;
 	state.payload_type = payload_type;
+	state.receipts = options->has_lease ? 1 : 0;
 	init_result(fcinfo, options->max_messages, &state);
 	(void) queue_dequeue(queue, options, deliver_message, &state);
 	if (state.row_context != NULL)
@@ -353,19 +393,25 @@ decode_options(FunctionCallInfo fcinfo, int base,
 	decode_wait(fcinfo, base + ARG_WAIT, options);
 	decode_criteria(fcinfo, base, options);
 
-	if (!PG_ARGISNULL(base + ARG_MAX_MESSAGES))
-	{
-		int64		max_messages = PG_GETARG_INT64(base + ARG_MAX_MESSAGES);
+	decode_max_messages(fcinfo, base + ARG_MAX_MESSAGES, options);
+}
 
-		if (max_messages < 1 || max_messages > QUEUE_MAX_BATCH)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("invalid value for argument \"%s\": " INT64_FORMAT,
-							"max_messages", max_messages),
-					 errhint("Allowed values are 1 to %d.",
-							 QUEUE_MAX_BATCH)));
-		options->max_messages = (int) max_messages;
-	}
+static void
+decode_max_messages(FunctionCallInfo fcinfo, int argno,
+					QueueDequeueOptions *options)
+{
+	int64		max_messages;
+
+	if (PG_ARGISNULL(argno))
+		return;
+	max_messages = PG_GETARG_INT64(argno);
+	if (max_messages < 1 || max_messages > QUEUE_MAX_BATCH)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for argument \"%s\": " INT64_FORMAT,
+						"max_messages", max_messages),
+				 errhint("Allowed values are 1 to %d.", QUEUE_MAX_BATCH)));
+	options->max_messages = (int) max_messages;
 }
 
 static void
@@ -398,6 +444,27 @@ decode_wait(FunctionCallInfo fcinfo, int argno, QueueDequeueOptions *options)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must not be negative", "wait"),
 				 errhint("Use '0' not to wait, or NULL to wait for ever.")));
+}
+
+void
+queue_api_lease(FunctionCallInfo fcinfo, int argno, Interval *lease)
+{
+	TimestampTz now;
+
+	if (PG_ARGISNULL(argno))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("argument \"%s\" must not be NULL", "lease")));
+	*lease = *PG_GETARG_INTERVAL_P(argno);
+
+	/* a month less 29 days is nothing in February */
+	now = queue_clock_now();
+	if (queue_interval_not_finite(lease) || queue_interval_sign(lease) <= 0 ||
+		queue_interval_add(now, lease, "lease") <= now)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("lease must be finite, and greater than zero"),
+				 errhint("It is the time after which the message is delivered again, such as '30 seconds'.")));
 }
 
 static void
@@ -521,8 +588,8 @@ init_result(FunctionCallInfo fcinfo, int max_messages, DeliverState *state)
 	rsinfo->setResult = state->store;
 	rsinfo->setDesc = NULL;		/* what the caller expects */
 	state->desc = rsinfo->expectedDesc;
-	if (state->desc->natts != NUM_RESULT_COLUMNS ||
-		TupleDescAttr(state->desc, RESULT_PAYLOAD)->atttypid !=
+	if (state->desc->natts != state->receipts + NUM_RESULT_COLUMNS ||
+		TupleDescAttr(state->desc, state->receipts + RESULT_PAYLOAD)->atttypid !=
 		(OidIsValid(state->payload_type) ? state->payload_type : JSONBOID))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -542,8 +609,10 @@ deliver_message(void *context, const QueueTable *table,
 {
 	DeliverState *state = context;
 	MemoryContext old_context = NULL;
-	Datum		values[NUM_RESULT_COLUMNS];
-	bool		nulls[NUM_RESULT_COLUMNS];
+	Datum		row[NUM_RESULT_COLUMNS + 1];
+	bool		row_nulls[NUM_RESULT_COLUMNS + 1];
+	Datum	   *values = &row[state->receipts];
+	bool	   *nulls = &row_nulls[state->receipts];
 	Datum		msgid = message->values[QUEUE_COL_MSGID];
 
 	if (state->row_context != NULL)
@@ -563,7 +632,13 @@ deliver_message(void *context, const QueueTable *table,
 				 &nulls[RESULT_PAYLOAD]);
 	show_sender(message, &values[RESULT_SENDER], &nulls[RESULT_SENDER]);
 
-	tuplestore_putvalues(state->store, state->desc, values, nulls);
+	if (state->receipts > 0)
+	{
+		row[0] = message->values[QUEUE_COL_RECEIPT];
+		row_nulls[0] = false;
+	}
+
+	tuplestore_putvalues(state->store, state->desc, row, row_nulls);
 
 	if (old_context != NULL)
 	{

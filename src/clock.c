@@ -18,6 +18,7 @@
 #include "common/pg_prng.h"
 #include "datatype/timestamp.h"
 #include "port/pg_bswap.h"
+#include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 
 #include "clock.h"
@@ -111,4 +112,34 @@ queue_interval_to_usecs(const Interval *interval)
 		pg_add_s64_overflow(result, interval->time, &result))
 		return PG_INT64_MAX / 4;
 	return Min(result, PG_INT64_MAX / 4);
+}
+
+int
+queue_interval_sign(const Interval *interval)
+{
+	Interval	zero;
+
+	/* the usual case: no days, no months */
+	if (interval->day == 0 && interval->month == 0)
+		return interval->time < 0 ? -1 : interval->time > 0;
+	memset(&zero, 0, sizeof(zero));
+	return DatumGetInt32(DirectFunctionCall2(interval_cmp,
+											 IntervalPGetDatum(interval),
+											 IntervalPGetDatum(&zero)));
+}
+
+TimestampTz
+queue_interval_add(TimestampTz from, const Interval *interval,
+				   const char *option)
+{
+	TimestampTz result;
+
+	result = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
+													 TimestampTzGetDatum(from),
+													 IntervalPGetDatum(interval)));
+	if (TIMESTAMP_NOT_FINITE(result))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("%s is out of range", option)));
+	return result;
 }

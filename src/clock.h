@@ -39,4 +39,12 @@ extern TimestampTz queue_clock_msgid_time(const pg_uuid_t *msgid);
  */
 extern int64 queue_interval_to_usecs(const Interval *interval);
 
+/* -1, 0 or 1, as PostgreSQL compares intervals. */
+extern int	queue_interval_sign(const Interval *interval);
+
+/* from + interval; ERROR 22008, naming the option, if that is no time. */
+extern TimestampTz queue_interval_add(TimestampTz from,
+									  const Interval *interval,
+									  const char *option);
+
 #endif							/* QUEUE_CLOCK_H */

@@ -47,6 +47,7 @@
 #include "errors.h"
 #include "look.h"
 #include "name.h"
+#include "receipt.h"
 #include "take.h"
 #include "wakeup.h"
 
@@ -75,6 +76,7 @@ typedef struct Dequeue
 	int			delivered;
 	QueueCondition *condition;
 	QueuePosition *position;	/* next_message only */
+	pg_uuid_t	receipt;		/* of the message that is being handed out */
 	MemoryContext memory;
 	QueueLook	look;
 } Dequeue;
@@ -150,7 +152,7 @@ prepare_navigation(Dequeue *dequeue)
 	const QueueDequeueOptions *options = dequeue->options;
 	QueuePosition *position = find_position(dequeue->queue->relid);
 
-	if (options->has_msgid)
+	if (options->has_msgid || options->has_lease)
 		return;
 	if (options->navigation != QUEUE_NAV_NEXT_MESSAGE || !position->active)
 		reset_position(dequeue, position);
@@ -285,13 +287,45 @@ note_take(Dequeue *dequeue, const QueueCandidate *candidate, int track,
 	touch->reserved = reserve_attempt();
 }
 
-/* What follows from a delete: the exception table or the journal. */
+/*
+ * Give it to the caller for a while: it waits until the lease ends, with its
+ * count raised, and comes back by itself.
+ */
+static void
+hand_out(Dequeue *dequeue, QueueCandidate *candidate)
+{
+	const QueueDesc *queue = dequeue->queue;
+	QueueMessage copy;
+	TimestampTz until;
+
+	until = queue_interval_add(queue_clock_now(), &dequeue->options->lease,
+							   "lease");
+	queue_receipt_make(&dequeue->receipt, queue->relid,
+					   DatumGetUUIDP(candidate->message.values[QUEUE_COL_MSGID]),
+					   candidate->attempts);
+	copy = candidate->message;
+	copy.nulls[QUEUE_COL_RECEIPT] = true;
+	copy.values[QUEUE_COL_RETRY_COUNT] =
+		Int32GetDatum(candidate->attempts + 1);
+	queue_message_lease(queue->table, &copy, &dequeue->receipt, until);
+	candidate->message.values[QUEUE_COL_RECEIPT] =
+		UUIDPGetDatum(&dequeue->receipt);
+	candidate->message.nulls[QUEUE_COL_RECEIPT] = false;
+}
+
+/* What follows from a delete: the exception table, the journal, or a lease. */
 static void
 move_message(Dequeue *dequeue, QueueCandidate *candidate)
 {
 	QueueMessage copy;
 	QueueDesc  *queue = dequeue->queue;
 
+	if (candidate->verdict == QUEUE_VERDICT_DELIVER &&
+		dequeue->options->has_lease)
+	{
+		hand_out(dequeue, candidate);
+		return;
+	}
 	if (candidate->verdict == QUEUE_VERDICT_DELIVER &&
 		!queue->retention_forever &&
 		queue_interval_to_usecs(&queue->retention) <= 0)
@@ -429,7 +463,8 @@ take_messages(Dequeue *dequeue)
 	QueueTrackLook *track;
 	QueueHeadKey hand;
 
-	if (dequeue->options->max_messages == 1 && take_ahead(dequeue))
+	if (dequeue->options->max_messages == 1 &&
+		!dequeue->options->has_lease && take_ahead(dequeue))
 		return;
 	while (dequeue->delivered < dequeue->options->max_messages)
 	{
@@ -449,6 +484,7 @@ take_messages(Dequeue *dequeue)
 			{
 				queue_look_taken(track);
 				if (dequeue->options->max_messages == 1 &&
+					!dequeue->options->has_lease &&
 					dequeue->delivered == 1)
 					queue_ahead_note(look, track);
 			}
@@ -755,6 +791,12 @@ queue_dequeue(Oid queue_oid, const QueueDequeueOptions *options,
 	dequeue.options = options;
 	dequeue.queue = queue_dequeue_find(queue_oid,
 									   options->mode == QUEUE_MODE_BROWSE);
+	if (options->has_lease && dequeue.queue->is_exception)
+		ereport(ERROR,
+				(errcode(ERRCODE_QUEUE_IS_EXCEPTION_QUEUE),
+				 errmsg("cannot receive from exception queue \"%s\"",
+						queue_catalog_name(queue_oid)),
+				 errhint("Its messages are not delivered again; use queue.dequeue().")));
 	dequeue.deliver = deliver;
 	dequeue.context = context;
 	dequeue.memory = AllocSetContextCreate(CurrentMemoryContext,

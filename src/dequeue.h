@@ -40,6 +40,8 @@ typedef struct QueueDequeueOptions
 	const char *correlation;	/* LIKE pattern, or NULL */
 	const char *condition;		/* SQL boolean, or NULL */
 	int			max_messages;
+	bool		has_lease;		/* handed out for so long, not removed */
+	Interval	lease;			/* greater than zero */
 } QueueDequeueOptions;
 
 /*

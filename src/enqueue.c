@@ -67,9 +67,6 @@ static void set_time(QueueMessage *message, QueueColumn column,
 					 TimestampTz value);
 static TimestampTz expiration_time(const Interval *expiration,
 								   TimestampTz from);
-static TimestampTz add_interval(TimestampTz from, const Interval *interval,
-								const char *option);
-static int	interval_sign(const Interval *interval);
 static void check_finite_delay(const QueueEnqueueOptions *options);
 static void set_text(QueueMessage *message, QueueColumn column,
 					 const char *argument, const char *value, int limit);
@@ -308,7 +305,7 @@ due_time(const QueueEnqueueOptions *options, TimestampTz now,
 	if (options->has_delay)
 	{
 		check_finite_delay(options);
-		at = add_interval(now, &options->delay, "delay");
+		at = queue_interval_add(now, &options->delay, "delay");
 	}
 	else
 	{
@@ -333,7 +330,7 @@ check_finite_delay(const QueueEnqueueOptions *options)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("delay must be finite"),
 				 errhint("Leave delay NULL to deliver at once.")));
-	if (interval_sign(&options->delay) < 0)
+	if (queue_interval_sign(&options->delay) < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("delay must not be negative"),
@@ -344,9 +341,9 @@ check_finite_delay(const QueueEnqueueOptions *options)
 static TimestampTz
 expiration_time(const Interval *expiration, TimestampTz from)
 {
-	if (interval_sign(expiration) > 0)
+	if (queue_interval_sign(expiration) > 0)
 	{
-		TimestampTz result = add_interval(from, expiration, "expiration");
+		TimestampTz result = queue_interval_add(from, expiration, "expiration");
 
 		/* a month less 29 days is nothing in February */
 		if (result > from)
@@ -357,36 +354,6 @@ expiration_time(const Interval *expiration, TimestampTz from)
 			 errmsg("expiration must be greater than zero"),
 			 errhint("Leave expiration NULL for a message that never expires.")));
 	return from;				/* keep compiler quiet */
-}
-
-static TimestampTz
-add_interval(TimestampTz from, const Interval *interval, const char *option)
-{
-	TimestampTz result;
-
-	result = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
-													 TimestampTzGetDatum(from),
-													 IntervalPGetDatum(interval)));
-	if (TIMESTAMP_NOT_FINITE(result))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-				 errmsg("%s is out of range", option)));
-	return result;
-}
-
-/* as PostgreSQL compares intervals */
-static int
-interval_sign(const Interval *interval)
-{
-	Interval	zero;
-
-	/* the usual case: no days, no months */
-	if (interval->day == 0 && interval->month == 0)
-		return interval->time < 0 ? -1 : interval->time > 0;
-	memset(&zero, 0, sizeof(zero));
-	return DatumGetInt32(DirectFunctionCall2(interval_cmp,
-											 IntervalPGetDatum(interval),
-											 IntervalPGetDatum(&zero)));
 }
 
 static void

@@ -99,6 +99,7 @@ typedef struct QueueLook
 	bool		changes;		/* takes or locks messages */
 	bool		conditional;	/* not simply the first one */
 	bool		ignore_due;		/* asked for by name: delay is no obstacle */
+	bool		by_receipt;		/* nor is a lease */
 	bool		waits;			/* next_due will be asked for */
 	bool		only_due;		/* of those that wait, not of the ready ones */
 	int			expected;		/* how many messages are likely to be wanted */

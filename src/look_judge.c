@@ -225,13 +225,24 @@ queue_look_is_settled(QueueLook *look, QueueTrackLook *track)
 	return queue_look_still_settled(look, track);
 }
 
-/* A waiting row ends the scan if it is not due. */
+/*
+ * A waiting row ends the scan if it is not due.  Only its receipt takes a
+ * message before its lease ends; and this transaction does not get again what
+ * it has handed out itself, however short the lease.
+ */
 static QueueVerdict
 judge_due(QueueLook *look, QueueTrackLook *track)
 {
-	if (track->store.track == QUEUE_TRACK_DUE && !look->ignore_due &&
-		track->candidate.key.major > look->now)
+	QueueCandidate *candidate = &track->candidate;
+	bool		leased;
+
+	if (track->store.track != QUEUE_TRACK_DUE || look->by_receipt)
+		return judge_live(look, track);
+	leased = look->changes && !candidate->message.nulls[QUEUE_COL_RECEIPT];
+	if (candidate->key.major > look->now && (leased || !look->ignore_due))
 		return QUEUE_VERDICT_BREAK;
+	if (leased && candidate->own)
+		return QUEUE_VERDICT_STOP;
 	return judge_live(look, track);
 }
 

@@ -1156,6 +1156,28 @@ store_subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 	}
 }
 
+/* Who holds the message by a lease, and since when: nobody. */
+static void
+clear_lease(QueueMessage *message)
+{
+	message->nulls[QUEUE_COL_RECEIPT] = true;
+	message->nulls[QUEUE_COL_DEQ_TIME] = true;
+	message->nulls[QUEUE_COL_DEQ_XID] = true;
+	message->nulls[QUEUE_COL_DEQ_USER] = true;
+}
+
+static void
+set_taker(QueueMessage *message)
+{
+	char	   *user = GetUserNameFromId(GetUserId(), false);
+
+	set_value(message, QUEUE_COL_DEQ_TIME,
+			  TimestampTzGetDatum(queue_clock_now()));
+	set_value(message, QUEUE_COL_DEQ_USER, CStringGetTextDatum(user));
+	set_value(message, QUEUE_COL_DEQ_XID,
+			  FullTransactionIdGetDatum(GetTopFullTransactionId()));
+}
+
 void
 queue_message_expire(const QueueDesc *from, const QueueDesc *to,
 					 const char *reason, QueueMessage *message)
@@ -1166,6 +1188,7 @@ queue_message_expire(const QueueDesc *from, const QueueDesc *to,
 	set_value(message, QUEUE_COL_SEGMENT, Int16GetDatum(0));
 	set_value(message, QUEUE_COL_QUEUE_ID, Int32GetDatum(to->id));
 	set_value(message, QUEUE_COL_EXPIRATION_REASON, CStringGetTextDatum(reason));
+	clear_lease(message);
 
 	/* ids are local to a queue table, so another table's is kept by name */
 	if (from->queue_table == to->queue_table)
@@ -1184,36 +1207,54 @@ queue_message_expire(const QueueDesc *from, const QueueDesc *to,
 	close_target(&target, NoLock);
 }
 
-void
-queue_message_relocate(const QueueTable *table, QueueMessage *message,
-					   TimestampTz not_before)
+/* Into the leaf of its state. */
+static void
+store_again(const QueueTable *table, QueueMessage *message)
 {
 	InsertTarget ready;
 	InsertTarget waiting;
 
 	ready.rel = waiting.rel = NULL;
+	store_message(&ready, &waiting, table, message, false);
+	close_stores(&ready, &waiting);
+}
+
+void
+queue_message_relocate(const QueueTable *table, QueueMessage *message,
+					   TimestampTz not_before)
+{
+	clear_lease(message);
 	set_value(message, QUEUE_COL_STATE,
 			  Int16GetDatum(not_before != 0 ? QUEUE_STATE_WAITING :
 							QUEUE_STATE_READY));
 	if (not_before != 0)
 		set_value(message, QUEUE_COL_DUE_AT, TimestampTzGetDatum(not_before));
-	store_message(&ready, &waiting, table, message, false);
-	close_stores(&ready, &waiting);
+	store_again(table, message);
+}
+
+void
+queue_message_lease(const QueueTable *table, QueueMessage *message,
+					const pg_uuid_t *receipt, TimestampTz until)
+{
+	if (message->nulls[QUEUE_COL_RECEIPT] ||
+		memcmp(DatumGetUUIDP(message->values[QUEUE_COL_RECEIPT]), receipt,
+			   UUID_LEN) != 0)
+		set_taker(message);
+	set_value(message, QUEUE_COL_RECEIPT, UUIDPGetDatum(receipt));
+	set_value(message, QUEUE_COL_STATE, Int16GetDatum(QUEUE_STATE_WAITING));
+	set_value(message, QUEUE_COL_DUE_AT, TimestampTzGetDatum(until));
+	store_again(table, message);
 }
 
 void
 queue_message_journal(const QueueTable *table, QueueMessage *message)
 {
 	InsertTarget target;
-	char	   *user = GetUserNameFromId(GetUserId(), false);
 
+	clear_lease(message);
+	set_taker(message);
 	set_value(message, QUEUE_COL_STATE, Int16GetDatum(QUEUE_STATE_PROCESSED));
 	set_value(message, QUEUE_COL_SEGMENT, Int16GetDatum(0));
-	set_value(message, QUEUE_COL_DEQ_TIME,
-			  TimestampTzGetDatum(queue_clock_now()));
-	set_value(message, QUEUE_COL_DEQ_USER, CStringGetTextDatum(user));
-	set_value(message, QUEUE_COL_DEQ_XID,
-			  FullTransactionIdGetDatum(GetTopFullTransactionId()));
 	open_target(&target, table, &table->processed[0]);
 	insert_row(&target, -1, message);
 	close_target(&target, NoLock);

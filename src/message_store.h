@@ -67,6 +67,15 @@ extern void queue_message_relocate(const QueueTable *table,
 extern void queue_message_journal(const QueueTable *table,
 								  QueueMessage *message);
 
+/*
+ * Likewise, for a message that is handed out: among the waiting ones, with the
+ * receipt, until the lease ends.  A receipt that the row has had already
+ * means that the lease is another one of the same delivery.
+ */
+extern void queue_message_lease(const QueueTable *table,
+								QueueMessage *message,
+								const pg_uuid_t *receipt, TimestampTz until);
+
 /* One ordered leaf, open. */
 typedef struct QueueStore
 {

@@ -167,3 +167,55 @@ RETURNS TABLE (
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'queue_dequeue_as';
 COMMENT ON FUNCTION queue.dequeue_as IS 'take messages from a queue, the payload with its type: pass a NULL of that type first';
+
+/* Leases: a message is handed out with a receipt, and comes back unless that is acknowledged in time. */
+CREATE FUNCTION queue.receive(
+	queue				pg_catalog.regclass,
+	lease				pg_catalog.interval DEFAULT '30 seconds',
+	consumer			pg_catalog.text DEFAULT NULL,
+	max_messages		pg_catalog.int8 DEFAULT 1,
+	wait				pg_catalog.interval DEFAULT '0',
+	condition			pg_catalog.text DEFAULT NULL)
+RETURNS TABLE (
+	receipt				pg_catalog.uuid,
+	msgid				pg_catalog.uuid,
+	payload				pg_catalog.jsonb,
+	priority			pg_catalog.int4,
+	correlation			pg_catalog.text,
+	enq_time			pg_catalog.timestamptz,
+	retry_count			pg_catalog.int4,
+	properties			pg_catalog.jsonb,
+	sender				queue.agent,
+	group_id			pg_catalog.uuid,
+	step				pg_catalog.int4,
+	original_msgid		pg_catalog.uuid,
+	expires_at			pg_catalog.timestamptz,
+	reply_to			pg_catalog.text,
+	routing_key			pg_catalog.text,
+	group_key			pg_catalog.text)
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_receive';
+COMMENT ON FUNCTION queue.receive IS 'hand out messages for the time of a lease, each with a receipt; they come back unless they are acknowledged';
+
+CREATE FUNCTION queue.ack(
+	receipts			pg_catalog.uuid[])
+RETURNS pg_catalog.int4
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_ack';
+COMMENT ON FUNCTION queue.ack IS 'acknowledge messages that were received: they are consumed; all or none';
+
+CREATE FUNCTION queue.nack(
+	receipts			pg_catalog.uuid[],
+	delay				pg_catalog.interval DEFAULT NULL)
+RETURNS pg_catalog.int4
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_nack';
+COMMENT ON FUNCTION queue.nack IS 'give messages that were received back as failed, to be delivered again after a delay (NULL: the retry_delay of their queue); all or none';
+
+CREATE FUNCTION queue.extend(
+	receipts			pg_catalog.uuid[],
+	lease				pg_catalog.interval DEFAULT '30 seconds')
+RETURNS pg_catalog.int4
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_extend';
+COMMENT ON FUNCTION queue.extend IS 'lease messages that were received for another while, counted from now; all or none';

@@ -39,6 +39,10 @@ SELECT payload FROM queue.dequeue('jobs', condition => $$(payload).command LIKE 
 SELECT count(*) FROM queue.dequeue('jobs', max_messages => 100, wait => '0');
 
 -- example
+SELECT queue.enqueue('orders', '{"order": 1003}') IS NOT NULL AS sent;
+SELECT queue.ack(array_agg(receipt)) AS done FROM queue.receive('orders', lease => '5 minutes', max_messages => 10);
+
+-- example
 SELECT queue.create_queue('fragile', max_retries => 0);
 SELECT queue.enqueue('fragile', '{"will": "fail"}') IS NOT NULL AS sent;
 BEGIN;
