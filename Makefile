@@ -120,6 +120,7 @@ ISOLATION = \
 	heads_off_session \
 	late_commit \
 	late_insert \
+	lease_end \
 	locked_remove \
 	many_keys \
 	new_priority \
