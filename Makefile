@@ -168,7 +168,8 @@ TAP = \
 	022_monitor_on_standby \
 	023_monitor_limits_and_errors \
 	030_waiting \
-	031_time_passes
+	031_time_passes \
+	035_leases
 
 PGTAP = \
 	errors \
