@@ -35,19 +35,23 @@ CALL pg_temp.try(format('SELECT queue.nack(%L::uuid[])', ARRAY[:'r1']), true);
 CALL pg_temp.try(format('SELECT queue.extend(%L::uuid[])', ARRAY[:'r1']), true);
 SELECT payload FROM queue.dequeue('l', max_messages => 10);
 
--- the lease ends: refused from then on, though nobody has it yet; then it is back, counted; first the one whose lease ended first
+-- the lease ends: refused from then on, though nobody has it yet; then it is back, counted, and an old receipt does nothing to a later delivery
 SELECT pg_temp.send('l', 'm6') AS sent;
 SET queue.debug_clock_offset = 3601000000;
 SELECT receipt AS r4, payload, retry_count FROM queue.receive('l', '1 minute') \gset
 \echo :payload :retry_count
 SET queue.debug_clock_offset = 3662000000;
 CALL pg_temp.try(format('SELECT queue.ack(%L::uuid[])', ARRAY[:'r4']), true);
-SELECT receipt AS r4b, payload, retry_count FROM queue.receive('l', '1 minute') \gset
+SELECT receipt AS r4b, payload, retry_count FROM queue.receive('l', '1 minute', max_messages => 2) WHERE payload = '"m4"' \gset
 \echo :payload :retry_count
 CALL pg_temp.try(format('SELECT queue.ack(%L::uuid[])', ARRAY[:'r4']), true);
+CALL pg_temp.try(format('SELECT queue.nack(%L::uuid[])', ARRAY[:'r4']), true);
+CALL pg_temp.try(format('SELECT queue.extend(%L::uuid[])', ARRAY[:'r4']), true);
+SELECT payload, state, retry_count FROM l ORDER BY msgid;
 SELECT queue.ack(ARRAY[:'r4b']::uuid[]);
--- the one whose lease ended later
+SET queue.debug_clock_offset = 3723000000;
 SELECT payload, retry_count FROM queue.dequeue('l', max_messages => 10);
+SET queue.debug_clock_offset = 3662000000;
 
 -- one failure too many: the exception queue, after the end of a lease or by nack
 SELECT pg_temp.send('l', 'lost') AS sent;

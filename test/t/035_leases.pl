@@ -1,9 +1,5 @@
 # Proves: however receipts are used, by whom, and whatever dies meanwhile, each message is consumed once or lies in the exception queue, and nobody has it while another one's lease lasts; a waiting receiver wakes when a lease ends.
 # How: sessions receive, acknowledge, give back and extend at random, also with receipts of others and old ones, and are terminated and killed; what was done stands in tables written by the same transactions, and is counted.
-#
-# Checked to go red when the code is broken on purpose: receipts compared by
-# message only; the end of the lease not asked for; the leased row left
-# undeleted; the delivery not counted.
 use strict;
 use warnings FATAL => 'all';
 use FindBin;
