@@ -244,7 +244,7 @@ cmd_test() {
 		(cd "$TOP" && tar -cf - --exclude=./.git --exclude=./build \
 			--exclude='./tmp_check*' .) | tar -xf - -C "$TREE" --no-same-owner
 		[ -z "$QUEUE_USER" ] || chown -R "$QUEUE_USER": "$TREE"
-		[ "$suites" = tap ] || queue_start
+		[ "$suites" = tap ] || queue_start "queue.segment_size = '8kB'"
 	fi
 	# from here on failures are counted, not fatal
 	set +e
