@@ -274,6 +274,10 @@ queue_ring_tell_time(QueueRing *ring, QueueTime which, TimestampTz at)
 	if (ring == NULL)
 		return true;
 	old = pg_atomic_read_u64(&ring->times[which]);
+
+	/* a new queue table, which the monitor has not looked at so far */
+	if ((TimestampTz) old == DT_NOBEGIN)
+		return true;
 	while (at < (TimestampTz) old)
 	{
 		if (pg_atomic_compare_exchange_u64(&ring->times[which], &old,

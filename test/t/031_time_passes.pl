@@ -277,5 +277,20 @@ sleep 3;
 my ($after) = $session->must($runs);
 cmp_ok($after - $before, '<=', 1, 'an idle monitor sleeps');
 
+# -- a database that the monitor has just met ---------------------------------------
+
+for my $i (1 .. 4)
+{
+	$node->safe_psql('postgres', "CREATE DATABASE fresh$i");
+	$node->safe_psql("fresh$i", <<'SQL');
+CREATE EXTENSION queue;
+SELECT queue.create_queue('q');
+SELECT queue.enqueue('q', '{}', expiration => '1 second');
+SQL
+	ok($node->poll_query_until("fresh$i", 'SELECT count(*) = 1 FROM q_qt WHERE state = 3'),
+		"a new queue table is looked at in time, database $i");
+	$node->safe_psql('postgres', "DROP DATABASE fresh$i");
+}
+
 $node->stop;
 done_testing();
