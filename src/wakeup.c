@@ -84,6 +84,15 @@ typedef struct WaitBackend
 typedef struct WaitState
 {
 	int			max_backends;
+
+	/*
+	 * atomic, any backend: a transaction that changed or dropped queues has
+	 * been prepared since the server started.  What it was is not kept, so
+	 * from then on the end of any prepared one wakes all waiters of its
+	 * database.
+	 */
+	pg_atomic_uint32 prepared_changes;
+
 	WaitBucket	buckets[NUM_BUCKETS];
 } WaitState;
 
@@ -154,6 +163,7 @@ queue_wakeup_shmem_init(int max_backends, int tranche)
 		return;
 
 	state->max_backends = max_backends;
+	pg_atomic_init_u32(&state->prepared_changes, 0);
 	memset(entries, 0, size_of_entries(max_backends));
 	for (int i = 0; i < max_backends; i++)
 		pg_atomic_init_u32(&backends[i].woken, 0);
@@ -490,6 +500,11 @@ wake_prepared(void)
 	int			count;
 
 	pending_prepared = false;
+	if (pg_atomic_read_u32(&state->prepared_changes) != 0)
+	{
+		wake_relation(InvalidOid);
+		return;
+	}
 	while (queue_head_next_sticky(&slot, &id, &count))
 		queue_wakeup_wake(&id, count);
 }
@@ -513,6 +528,8 @@ xact_callback(XactEvent event, void *arg)
 			pending = NULL;
 			break;
 		case XACT_EVENT_PREPARE:
+			if (pending != NULL)
+				pg_atomic_write_u32(&state->prepared_changes, 1);
 			pending = NULL;
 			break;
 		default:

@@ -85,11 +85,15 @@ soon($w, '1', 'woken by the commit');
 my @many = map { waiter() } 1 .. 12;
 ok(sleepers(12), 'twelve wait');
 send_messages(5);
-sleep 1;
-my @woken = grep { $_->ready(0) } @many;
-is(scalar(@woken), 5, 'five messages wake five');
+ok(sleepers(7), 'five messages wake five, seven wait on');
+my @woken;
+for (1 .. 200)
+{
+	@woken = grep { $_->ready(0) } @many;
+	last if @woken == 5;
+	sleep 0.05;
+}
 is(join(',', sort map { @{ $_->receive->{rows} } } @woken), '1,2,3,4,5', 'each has one');
-ok(sleepers(7), 'seven wait on');
 my %woken = map { $_ => 1 } @woken;
 @many = grep { !$woken{$_} } @many;
 send_messages(7);
@@ -217,6 +221,20 @@ for my $call ("SELECT payload FROM queue.dequeue('q', wait => NULL)", "CALL queu
 	fails($w, '08006', "$call: terminated");
 	ok(sleepers(0), 'nobody is left in the lists');
 	$w = session($node);
+}
+
+# the same by a transaction that was prepared
+for my $change ("SELECT queue.stop_queue('gone')", 'DROP TABLE gone_qt CASCADE')
+{
+	$session->must("SELECT queue.create_queue('gone')") if $change =~ /stop/;
+	$session->must("SELECT queue.start_queue('gone')") if $change =~ /DROP/;
+	$w = waiter("SELECT payload FROM queue.dequeue('gone', wait => NULL)");
+	ok(sleepers(1), 'it waits');
+	$session->must("BEGIN; $change; PREPARE TRANSACTION 'change'");
+	quiet('prepared: it waits on', $w);
+	$session->must("COMMIT PREPARED 'change'");
+	fails($w, $change =~ /DROP/ ? '42P01' : 'QU002', "$change, prepared");
+	$w->quit;
 }
 
 # a waiter holds no lock that stands in the way of a drop
