@@ -46,6 +46,7 @@ OBJS = \
 	src/admin_adopt.o \
 	src/admin.o \
 	src/take.o \
+	src/table_state.o \
 	src/rotation.o \
 	src/maintenance.o \
 	src/redrive.o \

@@ -40,9 +40,9 @@
 #include "catalog.h"
 #include "compat.h"
 #include "errors.h"
+#include "message_store.h"
 #include "name.h"
 #include "wakeup.h"
-#include "xact.h"
 
 /* -------------------------------------------------------------------------
  * Names and schemas
@@ -465,17 +465,7 @@ lock_queue(Oid queue, LOCKMODE mode)
 static void
 look_at_journal(const QueueDesc *desc)
 {
-	QueueHeadId id;
-	QueueLocalHead *local;
-
-	memset(&id, 0, sizeof(id));
-	id.database = MyDatabaseId;
-	id.queue_table = desc->queue_table;
-	id.queue_id = desc->id;
-	id.consumer_id = QUEUE_CONSUMER_NONE;
-	local = queue_xact_head(&id);
-	local->ring = queue_catalog_ring(desc->table);
-	local->next_purge = DT_NOBEGIN;
+	queue_message_head_of_queue(desc)->next_purge = DT_NOBEGIN;
 }
 
 static void

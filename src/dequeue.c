@@ -686,17 +686,9 @@ init_dequeue(Dequeue *dequeue, const QueueDequeueOptions *options)
 	look->context = dequeue;
 	if (!RecoveryInProgress())
 	{
-		QueueHeadId id;
-
-		memset(&id, 0, sizeof(id));
-		id.database = MyDatabaseId;
-		id.queue_table = dequeue->queue->queue_table;
-		id.queue_id = dequeue->queue->id;
-		id.consumer_id = QUEUE_CONSUMER_NONE;
-		look->local = queue_xact_head(&id);
+		look->local = queue_message_head_of_queue(dequeue->queue);
 		look->expected = Max(look->expected,
 							 queue_ahead_expected(look->local));
-		look->local->ring = queue_catalog_ring(dequeue->queue->table);
 	}
 }
 

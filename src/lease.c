@@ -248,20 +248,9 @@ settle_one(const Settle *settle, SettleQueue *in, const pg_uuid_t *receipt)
 	if (!queue_look_is_settled(look, &track))
 		return OUTCOME_BUSY;
 
-	queue_xact_touch(look->local, QUEUE_TOUCH_TAKEN, candidate->lane,
-					 QUEUE_TRACK_DUE, &candidate->key);
 	in->changed = true;
-	DEBUG_POINT("before_take");
-	if (queue_take_delete(in->queue, &track) != TM_Ok)
-	{
-		queue_xact_untouch(look->local);
+	if (queue_take_row(look, &track) != TM_Ok)
 		return OUTCOME_BUSY;
-	}
-	queue_xact_confirm(look->local, candidate->lane, QUEUE_TRACK_DUE,
-					   &candidate->key);
-	if (candidate->own)
-		queue_xact_mark_own_taken(look->local, candidate->lane,
-								  QUEUE_TRACK_DUE, &candidate->key);
 	message = candidate->message;
 	store_outcome(settle, look->local, in->queue, receipt, &message,
 				  look->now);
@@ -293,7 +282,6 @@ static bool
 open_queue(SettleQueue *in, Oid queue_oid)
 {
 	QueueLook  *look = &in->look;
-	QueueHeadId id;
 
 	in->changed = false;
 	in->queue = find_queue(queue_oid);
@@ -308,12 +296,7 @@ open_queue(SettleQueue *in, Oid queue_oid)
 	look->changes = true;
 	look->by_receipt = true;
 	look->dirty.xmin = look->dirty.xmax = InvalidTransactionId;
-	memset(&id, 0, sizeof(id));
-	id.database = MyDatabaseId;
-	id.queue_table = in->queue->queue_table;
-	id.queue_id = in->queue->id;
-	id.consumer_id = QUEUE_CONSUMER_NONE;
-	look->local = queue_xact_head(&id);
+	look->local = queue_message_head_of_queue(in->queue);
 	queue_xact_register(look->local);
 	return true;
 }

@@ -35,9 +35,7 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
-#include "utils/hsearch.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -49,6 +47,7 @@
 #include "maintenance.h"
 #include "message_store.h"
 #include "ring.h"
+#include "table_state.h"
 #include "take.h"
 #include "worker.h"
 
@@ -136,28 +135,8 @@ static char current_table[NAMEDATALEN];
 static TableWork *
 find_work(Oid queue_table)
 {
-	TableWork  *work;
-	bool		found;
-
-	if (works == NULL)
-	{
-		HASHCTL		ctl;
-
-		memset(&ctl, 0, sizeof(ctl));
-		ctl.keysize = sizeof(Oid);
-		ctl.entrysize = sizeof(TableWork);
-		/* it is of use until the monitor ends */
-		ctl.hcxt = TopMemoryContext;
-		works = hash_create("queue maintenance", 16, &ctl,
-							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	}
-	work = hash_search(works, &queue_table, HASH_ENTER, &found);
-	if (!found)
-	{
-		memset(work, 0, sizeof(TableWork));
-		work->queue_table = queue_table;
-	}
-	return work;
+	return queue_table_state(&works, "queue maintenance", sizeof(TableWork),
+							 queue_table);
 }
 
 /* A time of the system's clock, as the queue's clock has it. */
@@ -226,8 +205,6 @@ lock_targets(Batch *batch)
 static bool
 use_queue(Batch *batch, Oid oid, int32 id)
 {
-	QueueHeadId head;
-
 	batch->queue_id = id;
 	batch->queue = NULL;
 	if (!OidIsValid(oid) ||
@@ -236,17 +213,11 @@ use_queue(Batch *batch, Oid oid, int32 id)
 	batch->queue = queue_catalog_find(oid, true);
 	if (batch->queue == NULL)
 		return false;
-	memset(&head, 0, sizeof(head));
-	head.database = MyDatabaseId;
-	head.queue_table = batch->table->relid;
-	head.queue_id = batch->queue->id;
-	head.consumer_id = QUEUE_CONSUMER_NONE;
 	queue_look_init(&batch->look);
 	batch->look.queue = batch->queue;
 	batch->look.changes = true;
 	batch->look.now = batch->now;
-	batch->look.local = queue_xact_head(&head);
-	batch->look.local->ring = batch->ring;
+	batch->look.local = queue_message_head_of_queue(batch->queue);
 	return true;
 }
 
@@ -317,17 +288,9 @@ move_message(QueueLook *look, QueueTrackLook *track)
 		(exception = find_exception_queue(queue,
 										  &candidate->message)) == NULL)
 		return TM_WouldBlock;
-	track->changed = true;
-	(void) queue_xact_touch(look->local, QUEUE_TOUCH_TAKEN, candidate->lane,
-							track->store.track, &candidate->key);
-	result = queue_take_delete(queue, track);
+	result = queue_take_row(look, track);
 	if (result != TM_Ok)
-	{
-		queue_xact_untouch(look->local);
 		return result;
-	}
-	queue_xact_confirm(look->local, candidate->lane, track->store.track,
-					   &candidate->key);
 	queue_look_reread_attempts(look, candidate);
 	copy = candidate->message;
 	copy.values[QUEUE_COL_RETRY_COUNT] = Int32GetDatum(candidate->attempts);
@@ -459,8 +422,9 @@ promote_queues(Batch *batch)
 }
 
 static TimestampTz
-run_due(TableWork *work)
+run_due(void *state)
 {
+	TableWork  *work = (TableWork *) state;
 	JobWork    *job = &work->jobs[JOB_DUE];
 	TimestampTz next = DT_NOEND;
 	Batch		batch;
@@ -726,15 +690,15 @@ run_sweep(TableWork *work, Job kind)
 }
 
 static TimestampTz
-run_expiry(TableWork *work)
+run_expiry(void *state)
 {
-	return run_sweep(work, JOB_EXPIRY);
+	return run_sweep((TableWork *) state, JOB_EXPIRY);
 }
 
 static TimestampTz
-run_journal(TableWork *work)
+run_journal(void *state)
 {
-	return run_sweep(work, JOB_JOURNAL);
+	return run_sweep((TableWork *) state, JOB_JOURNAL);
 }
 
 /* ---------- failed attempts (A1 to A4) ---------- */
@@ -814,8 +778,9 @@ settle_attempt(Batch *batch, const QueueAttempt *attempt)
 }
 
 static TimestampTz
-run_attempts(TableWork *work)
+run_attempts(void *state)
 {
+	TableWork  *work = (TableWork *) state;
 	JobWork    *job = &work->jobs[JOB_ATTEMPTS];
 	bool		left = false;
 	Batch		batch;
@@ -852,58 +817,30 @@ run_attempts(TableWork *work)
 
 /* ---------- the jobs ---------- */
 
-static TimestampTz (*const runs[NUM_JOBS]) (TableWork *work) =
+static TimestampTz (*const runs[NUM_JOBS]) (void *state) =
 {
 	run_due, run_expiry, run_journal, run_attempts
 };
 
-static void
-table_error_callback(void *arg)
-{
-	if (current_table[0] != '\0')
-		errcontext("job \"%s\" at work on queue table \"%s\"",
-				   job_names[*(Job *) arg], current_table);
-}
-
-/* One table's turn.  An error is contained: the table waits, no other does. */
+/* One table's turn, unless an error or a sweep has made it pause. */
 static TimestampTz
 run_table(Job kind, Oid queue_table)
 {
 	TableWork  *work = find_work(queue_table);
 	JobWork    *job = &work->jobs[kind];
-	MemoryContext context = CurrentMemoryContext;
-	volatile TimestampTz next = DT_NOEND;
-	ErrorContextCallback callback;
+	TimestampTz next = DT_NOEND;
+	int			delay;
 
 	if (job->paused_until > GetCurrentTimestamp())
 		return at_system_time(job->paused_until);
-	callback.callback = table_error_callback;
-	callback.arg = &kind;
-	callback.previous = error_context_stack;
-	error_context_stack = &callback;
-	PG_TRY();
-	{
-		next = runs[kind] (work);
-		job->errors.failures = 0;
-	}
-	PG_CATCH();
-	{
-		int			delay;
-
-		/* the error has its context already */
-		error_context_stack = callback.previous;
-		MemoryContextSwitchTo(context);
-		delay = queue_worker_handle_error(job_names[kind], &job->errors);
-		job->known = job->sweeping = false;
-		job->paused_until =
-			TimestampTzPlusMilliseconds(GetCurrentTimestamp(), delay);
-		next = at_system_time(job->paused_until);
-		current_table[0] = '\0';
-	}
-	PG_END_TRY();
-	error_context_stack = callback.previous;
-	MemoryContextSwitchTo(context);
-	return next;
+	delay = queue_table_state_run(job_names[kind], current_table, &job->errors,
+								  runs[kind], work, &next);
+	if (delay == 0)
+		return next;
+	job->known = job->sweeping = false;
+	job->paused_until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+													delay);
+	return at_system_time(job->paused_until);
 }
 
 static TimestampTz
@@ -921,19 +858,12 @@ run_tables(Job kind, List *tables)
 	return next;
 }
 
-/* In the current context, in a transaction of its own. */
 static List *
 list_tables(void)
 {
-	MemoryContext context = CurrentMemoryContext;
-	List	   *tables;
+	List	   *tables = queue_table_state_list();
 
-	StartTransactionCommand();
-	tables = queue_catalog_tables();
-	MemoryContextSwitchTo(context);
-	tables = list_copy(tables);
-	CommitTransactionCommand();
-	MemoryContextSwitchTo(context);
+	queue_table_state_prune(works, tables, NULL);
 	return tables;
 }
 

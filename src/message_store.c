@@ -864,24 +864,34 @@ insert_by_executor(InsertTarget *target, const QueueMessage *message)
 	DEBUG_POINT("after_insert");
 }
 
-static void
-make_head_id(QueueHeadId *id, const QueueTable *table,
-			 const QueueMessage *message)
+static QueueLocalHead *
+find_head(const QueueTable *table, int32 queue_id, int32 consumer_id)
 {
-	memset(id, 0, sizeof(*id));
-	id->database = MyDatabaseId;
-	id->queue_table = table->relid;
-	id->queue_id = DatumGetInt32(message->values[QUEUE_COL_QUEUE_ID]);
-	id->consumer_id = DatumGetInt32(message->values[QUEUE_COL_CONSUMER_ID]);
+	QueueHeadId id;
+	QueueLocalHead *local;
+
+	memset(&id, 0, sizeof(id));
+	id.database = MyDatabaseId;
+	id.queue_table = table->relid;
+	id.queue_id = queue_id;
+	id.consumer_id = consumer_id;
+	local = queue_xact_head(&id);
+	local->ring = queue_catalog_ring(table);
+	return local;
 }
 
 QueueLocalHead *
 queue_message_head(const QueueTable *table, const QueueMessage *message)
 {
-	QueueHeadId id;
+	return find_head(table,
+					 DatumGetInt32(message->values[QUEUE_COL_QUEUE_ID]),
+					 DatumGetInt32(message->values[QUEUE_COL_CONSUMER_ID]));
+}
 
-	make_head_id(&id, table, message);
-	return queue_xact_head(&id);
+QueueLocalHead *
+queue_message_head_of_queue(const QueueDesc *queue)
+{
+	return find_head(queue->table, queue->id, QUEUE_CONSUMER_NONE);
 }
 
 /* Is it in an exception queue? */
@@ -902,7 +912,6 @@ note_key(const QueueTable *table, int track, const QueueMessage *message,
 
 	queue_xact_register(local);
 	queue_xact_use_track(local, track);
-	local->ring = queue_catalog_ring(table);
 	if (kind == QUEUE_TOUCH_INSERTED &&
 		!message->nulls[QUEUE_COL_EXPIRES_AT] && !is_expired(message))
 		local->next_expiry = Min(local->next_expiry,

@@ -136,9 +136,13 @@ extern void queue_message_note(const QueueTable *table,
 							   QueueState state, int segment,
 							   const QueueMessage *message, bool deleted);
 
-/* This transaction's state for the head of a row's queue and consumer. */
+/*
+ * This transaction's state for the head of a row's queue and consumer, or of a
+ * queue; it knows the ring that the monitor is told through.
+ */
 extern QueueLocalHead *queue_message_head(const QueueTable *table,
 										  const QueueMessage *message);
+extern QueueLocalHead *queue_message_head_of_queue(const QueueDesc *queue);
 
 extern void queue_message_store_init(void);
 

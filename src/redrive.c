@@ -113,9 +113,7 @@ reset_message(const QueueDesc *to, QueueMessage *message)
 static TM_Result
 send_back(Redrive *redrive, QueueTrackLook *track)
 {
-	QueueLook  *look = &redrive->look;
-	QueueCandidate *candidate = &track->candidate;
-	QueueMessage copy = candidate->message;
+	QueueMessage copy = track->candidate.message;
 	QueueDesc  *to = redrive->to;
 	TM_Result	result;
 
@@ -123,20 +121,9 @@ send_back(Redrive *redrive, QueueTrackLook *track)
 		to = find_origin(redrive, &copy);
 	if (to == NULL)
 		return TM_WouldBlock;
-	track->changed = true;
-	(void) queue_xact_touch(look->local, QUEUE_TOUCH_TAKEN, candidate->lane,
-							track->store.track, &candidate->key);
-	result = queue_take_delete(redrive->from, track);
+	result = queue_take_row(&redrive->look, track);
 	if (result != TM_Ok)
-	{
-		queue_xact_untouch(look->local);
 		return result;
-	}
-	queue_xact_confirm(look->local, candidate->lane, track->store.track,
-					   &candidate->key);
-	if (candidate->own)
-		queue_xact_mark_own_taken(look->local, candidate->lane,
-								  track->store.track, &candidate->key);
 	reset_message(to, &copy);
 	queue_message_relocate(to->table, &copy, 0);
 	redrive->moved++;
@@ -178,7 +165,6 @@ queue_redrive_messages(Oid exception_queue, Oid destination,
 					   const char *condition, int64 max_messages)
 {
 	Redrive		redrive;
-	QueueHeadId id;
 
 	PreventCommandIfReadOnly("redrive()");
 	PreventCommandDuringRecovery("redrive()");
@@ -197,15 +183,10 @@ queue_redrive_messages(Oid exception_queue, Oid destination,
 	if (condition != NULL)
 		redrive.condition = queue_condition_prepare(redrive.from, condition);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	memset(&id, 0, sizeof(id));
-	id.database = MyDatabaseId;
-	id.queue_table = redrive.from->queue_table;
-	id.queue_id = redrive.from->id;
-	id.consumer_id = QUEUE_CONSUMER_NONE;
 	queue_look_init(&redrive.look);
 	redrive.look.queue = redrive.from;
 	redrive.look.changes = true;
-	redrive.look.local = queue_xact_head(&id);
+	redrive.look.local = queue_message_head_of_queue(redrive.from);
 	redrive_queue(&redrive, max_messages);
 	PopActiveSnapshot();
 	return redrive.moved;

@@ -36,6 +36,7 @@
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "storage/procarray.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -49,6 +50,7 @@
 #include "message_store.h"
 #include "ring.h"
 #include "rotation.h"
+#include "table_state.h"
 #include "take.h"
 
 /* messages moved in one transaction */
@@ -95,6 +97,7 @@ typedef struct TableWork
 	SegmentWork segments[QUEUE_SEGMENTS];
 	TimestampTz next;			/* when the monitor looks again */
 	int			nap_ms;
+	QueueWorkerErrors errors;
 } TableWork;
 
 /* What is in a stretch of a segment. */
@@ -121,6 +124,9 @@ typedef struct Rotation
 
 static HTAB *works = NULL;
 
+/* for errors: the queue table at work, or "" */
+static char current_table[NAMEDATALEN];
+
 /* truncated by the open transaction */
 static QueueRing *truncated_ring = NULL;
 static int	truncated_segment;
@@ -130,28 +136,8 @@ static int	truncated_segment;
 static TableWork *
 find_work(Oid queue_table)
 {
-	TableWork  *work;
-	bool		found;
-
-	if (works == NULL)
-	{
-		HASHCTL		ctl;
-
-		memset(&ctl, 0, sizeof(ctl));
-		ctl.keysize = sizeof(Oid);
-		ctl.entrysize = sizeof(TableWork);
-		/* it is of use until the session ends */
-		ctl.hcxt = TopMemoryContext;
-		works = hash_create("queue rotation", 16, &ctl,
-							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	}
-	work = hash_search(works, &queue_table, HASH_ENTER, &found);
-	if (!found)
-	{
-		memset(work, 0, sizeof(TableWork));
-		work->queue_table = queue_table;
-	}
-	return work;
+	return queue_table_state(&works, "queue rotation", sizeof(TableWork),
+							 queue_table);
 }
 
 static void
@@ -160,6 +146,15 @@ forget_segment(SegmentWork *work)
 	if (work->writers != NULL)
 		pfree(work->writers);
 	memset(work, 0, sizeof(SegmentWork));
+}
+
+static void
+forget_table(void *state)
+{
+	TableWork  *work = (TableWork *) state;
+
+	for (int i = 0; i < QUEUE_SEGMENTS; i++)
+		forget_segment(&work->segments[i]);
 }
 
 static void
@@ -366,13 +361,8 @@ move_row(Rotation *rotation, QueueTrackLook *track, QueueDesc *queue)
 		!queue_look_is_settled(&look, track))
 		return false;
 
-	queue_message_note(rotation->table, QUEUE_STATE_READY,
-					   track->store.track, &candidate->message, true);
-	if (queue_take_delete(queue, track) != TM_Ok)
-	{
-		queue_xact_untouch(look.local);
+	if (queue_take_row(&look, track) != TM_Ok)
 		return false;
-	}
 	queue_look_reread_attempts(&look, candidate);
 	copy = candidate->message;
 	copy.values[QUEUE_COL_RETRY_COUNT] = Int32GetDatum(candidate->attempts);
@@ -822,18 +812,22 @@ begin_transaction(void)
 
 /* Steps of one table, each in its own transaction, while they make progress. */
 static TimestampTz
-rotate_table(Oid queue_table)
+rotate_table(void *state)
 {
+	TableWork  *work = (TableWork *) state;
+	Oid			queue_table = work->queue_table;
 	const QueueTable *table;
 	QueueRing  *ring = NULL;
-	TableWork  *work = find_work(queue_table);
 	TimestampTz now = queue_clock_now();
 	QueueRotationStep step;
 
 	begin_transaction();
 	table = queue_catalog_find_table(queue_table, true);
 	if (table != NULL)
+	{
+		strlcpy(current_table, get_rel_name(queue_table), NAMEDATALEN);
 		ring = queue_catalog_ring(table);
+	}
 	if (ring == NULL || !has_work(table, ring))
 	{
 		CommitTransactionCommand();
@@ -861,23 +855,29 @@ rotate_table(Oid queue_table)
 TimestampTz
 queue_rotation_job(void)
 {
-	MemoryContext context = CurrentMemoryContext;
 	TimestampTz next = DT_NOEND;
 	List	   *tables;
-	List	   *copy;
 	ListCell   *cell;
 
 	if (!queue_guc_rotation)
 		return DT_NOEND;
-	begin_transaction();
-	tables = queue_catalog_tables();
-	MemoryContextSwitchTo(context);
-	copy = list_copy(tables);
-	CommitTransactionCommand();
-	foreach(cell, copy)
+	tables = queue_table_state_list();
+	queue_table_state_prune(works, tables, forget_table);
+	foreach(cell, tables)
 	{
-		TimestampTz table_next = rotate_table(lfirst_oid(cell));
+		TableWork  *work = find_work(lfirst_oid(cell));
+		TimestampTz table_next = DT_NOEND;
+		int			delay = queue_table_state_run("rotation", current_table,
+												  &work->errors, rotate_table,
+												  work, &table_next);
 
+		/* an error: the others go on, this one later, from the start */
+		if (delay > 0)
+		{
+			forget_table(work);
+			table_next = work->next =
+				TimestampTzPlusMilliseconds(queue_clock_now(), delay);
+		}
 		next = Min(next, table_next);
 	}
 	return next;

@@ -3,8 +3,8 @@
  * take.c
  *	  Take one row of a queue: lock or delete it, and find where it goes.
  *
- * What a dequeue and the monitor do alike.  The key has been noted before
- * (rule O2), and what follows from the delete is the caller's.
+ * What a dequeue, the monitor and other movers do alike.  What follows from the
+ * delete is the caller's.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,6 +24,7 @@
 #include "utils/snapmgr.h"
 #include "utils/varlena.h"
 
+#include "debug_point.h"
 #include "errors.h"
 #include "name.h"
 #include "take.h"
@@ -162,4 +163,28 @@ queue_take_delete(const QueueDesc *queue, QueueTrackLook *track)
 	advance_command(track);
 	return track->store.leaf->direct ? delete_row(track) :
 		delete_by_executor(queue, track);
+}
+
+TM_Result
+queue_take_row(QueueLook *look, QueueTrackLook *track)
+{
+	QueueCandidate *candidate = &track->candidate;
+	TM_Result	result;
+
+	track->changed = true;
+	(void) queue_xact_touch(look->local, QUEUE_TOUCH_TAKEN, candidate->lane,
+							track->store.track, &candidate->key);
+	DEBUG_POINT("before_take");
+	result = queue_take_delete(look->queue, track);
+	if (result != TM_Ok)
+	{
+		queue_xact_untouch(look->local);
+		return result;
+	}
+	queue_xact_confirm(look->local, candidate->lane, track->store.track,
+					   &candidate->key);
+	if (candidate->own)
+		queue_xact_mark_own_taken(look->local, candidate->lane,
+								  track->store.track, &candidate->key);
+	return TM_Ok;
 }

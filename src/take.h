@@ -21,6 +21,12 @@ extern TM_Result queue_take_delete(const QueueDesc *queue,
 								   QueueTrackLook *track);
 
 /*
+ * The whole of it for a candidate that is no delivery: noted (rule O2), deleted,
+ * confirmed; no failed attempt is counted if it is rolled back.
+ */
+extern TM_Result queue_take_row(QueueLook *look, QueueTrackLook *track);
+
+/*
  * The relation with this qualified name, as messages have it, or InvalidOid.
  * The producer may name it; the consumer who comes by needs no rights there.
  */

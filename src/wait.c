@@ -26,6 +26,7 @@
 #include "clock.h"
 #include "dequeue.h"
 #include "look.h"
+#include "message_store.h"
 #include "wait.h"
 #include "wakeup.h"
 
@@ -47,23 +48,13 @@ drop_portal_snapshot(void)
 	return true;
 }
 
-static void
-set_head_id(QueueHeadId *id, const QueueDesc *queue)
-{
-	memset(id, 0, sizeof(*id));
-	id->database = MyDatabaseId;
-	id->queue_table = queue->queue_table;
-	id->queue_id = queue->id;
-	id->consumer_id = QUEUE_CONSUMER_NONE;
-}
-
 /* Find the queue and its identity, and check that one may dequeue from it. */
 static QueueDesc *
 find_queue(Oid queue_oid, QueueHeadId *id)
 {
 	QueueDesc  *queue = queue_dequeue_find(queue_oid, false);
 
-	set_head_id(id, queue);
+	*id = queue_message_head_of_queue(queue)->ref.id;
 	return queue;
 }
 
@@ -77,7 +68,7 @@ probe(Oid queue_oid, TimestampTz *next)
 
 	queue_look_init(&look);
 	look.queue = find_queue(queue_oid, &id);
-	look.local = queue_xact_head(&id);
+	look.local = queue_message_head_of_queue(look.queue);
 	look.changes = true;
 	look.conditional = true;
 	look.waits = true;

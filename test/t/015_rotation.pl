@@ -175,6 +175,36 @@ $node->reload;
 ok(defined comes_back('switched_qt', $limit), 'on again: it comes back');
 $session->must('TRUNCATE sent');
 
+# -- an error in one queue table ----------------------------------------------
+
+# whichever comes first
+$session->must("SELECT queue.create_queue('$_')") for 'broken', 'sound', 'broken_too';
+$session->must(<<'SQL');
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this one'; END $$;
+DO $$
+DECLARE leaf regclass;
+BEGIN
+	FOR leaf IN SELECT relid FROM pg_partition_tree('broken_qt') WHERE isleaf
+			UNION ALL SELECT relid FROM pg_partition_tree('broken_too_qt') WHERE isleaf LOOP
+		EXECUTE format('CREATE TRIGGER refuse BEFORE TRUNCATE ON %s EXECUTE FUNCTION refuse()', leaf);
+	END LOOP;
+END $$
+SQL
+for my $queue ('broken', 'broken_too', 'sound')
+{
+	for (1 .. 4)
+	{
+		$session->must("CALL produce('$queue', 400)");
+		$session->must("SELECT count(*) FROM queue.dequeue('$queue', max_messages => 400)");
+	}
+}
+ok(defined comes_back('sound_qt', $limit), 'an error in one queue table does not stop the others');
+ok( $node->poll_query_until('postgres',
+		"SELECT count(*) > 0 FROM queue.workers WHERE last_error_job = 'rotation' AND last_error = 'not this one'"),
+	'and is shown');
+$session->must("SELECT queue.drop_queue_table('${_}_qt', force => true)") for 'broken', 'broken_too';
+$session->must('TRUNCATE sent');
+
 # -- messages that stay -------------------------------------------------------
 
 $session->must("SELECT queue.create_queue('stay', sort_list => 'priority,enq_time')");

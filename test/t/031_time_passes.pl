@@ -277,6 +277,19 @@ sleep 3;
 my ($after) = $session->must($runs);
 cmp_ok($after - $before, '<=', 1, 'an idle monitor sleeps');
 
+# -- what is acknowledged is kept as long as it should be, and no longer ---------------
+
+$session->must("SELECT queue.create_queue('acked', retention_time => '2 seconds')");
+$session->must("SELECT queue.enqueue('acked', '{}')");
+$session->must("SELECT 1 FROM queue.dequeue('acked')");
+becomes('SELECT count(*) FROM acked_qt', '0', 'what is dequeued goes out of the journal');
+$session->must("SELECT queue.enqueue('acked', '{}')");
+$session->must("CREATE TEMP TABLE handed AS SELECT receipt FROM queue.receive('acked', '1 minute')");
+$session->must('SELECT queue.ack(ARRAY(SELECT receipt FROM handed))');
+my $acked_at = time;
+becomes('SELECT count(*) FROM acked_qt', '0', 'so does what is acknowledged');
+cmp_ok(time - $acked_at, '<', 20, 'in time, not at the heartbeat');
+
 # -- a database that the monitor has just met ---------------------------------------
 
 for my $i (1 .. 4)
