@@ -45,12 +45,14 @@ queue_root() {
 	fi
 }
 
-# the newest packaged server with its development files, or nothing
+# The newest packaged server with its development files, or nothing.  (Debian
+# has pgxs.mk in the client's package, the headers in a package of their own.)
 queue_find_pg_config() {
 	local candidate version best=0
 	for candidate in /usr/lib/postgresql/*/bin/pg_config; do
 		[ -x "${candidate%/*}/initdb" ] || continue
 		[ -f "$("$candidate" --pgxs)" ] || continue
+		[ -f "$("$candidate" --includedir-server)/postgres.h" ] || continue
 		version=${candidate#/usr/lib/postgresql/}
 		version=${version%%/*}
 		if [ "$version" -ge 15 ] && [ "$version" -le 18 ] &&
