@@ -54,6 +54,7 @@ OBJS = \
 	src/dequeue.o \
 	src/lease.o \
 	src/wait.o \
+	src/plain.o \
 	src/api_admin.o \
 	src/api_enqueue.o \
 	src/api_dequeue.o \

@@ -11,17 +11,12 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "nodes/execnodes.h"
-#include "nodes/makefuncs.h"
-#include "nodes/supportnodes.h"
-#include "optimizer/planmain.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 #include "utils/typcache.h"
@@ -32,6 +27,7 @@
 #include "dequeue.h"
 #include "errors.h"
 #include "payload.h"
+#include "plain.h"
 #include "shmem.h"
 
 /* The arguments of queue.dequeue(); dequeue_as() has one more before them. */
@@ -143,14 +139,11 @@ PG_FUNCTION_INFO_V1(queue_dequeue_sql);
 PG_FUNCTION_INFO_V1(queue_dequeue_as);
 PG_FUNCTION_INFO_V1(queue_receive);
 PG_FUNCTION_INFO_V1(queue_internal_dequeue);
-PG_FUNCTION_INFO_V1(queue_internal_dequeue_support);
 
 static void dequeue_call(FunctionCallInfo fcinfo, int base,
 						 Oid payload_type);
 static void run(FunctionCallInfo fcinfo, Oid queue, Oid payload_type,
 				const QueueDequeueOptions *options);
-static void check_execute(void);
-static bool is_plain_call(FuncExpr * call);
 static void init_options(QueueDequeueOptions *options);
 static void decode_options(FunctionCallInfo fcinfo, int base,
 						   QueueDequeueOptions *options);
@@ -254,18 +247,7 @@ run(FunctionCallInfo fcinfo, Oid queue, Oid payload_type,
 		MemoryContextDelete(state.row_context);
 }
 
-/* ---------------------------------------------------------------------- */
-/* The plain call                                                         */
-/* ---------------------------------------------------------------------- */
-
-/*
- * The executor prepares and evaluates each argument of a function in FROM
- * for each call, also those that have their default: a third of what a single
- * message costs.  So the planner makes queue._dequeue(queue) of a call that
- * gives nothing but the queue.
- */
-
-/* queue._dequeue(): queue.dequeue() with all defaults. */
+/* queue._dequeue(): queue.dequeue() with all defaults (plain.c). */
 Datum
 queue_internal_dequeue(PG_FUNCTION_ARGS)
 {
@@ -273,91 +255,11 @@ queue_internal_dequeue(PG_FUNCTION_ARGS)
 	Oid			queue;
 
 	queue_require_preload();
-	check_execute();
+	queue_plain_check_execute(QUEUE_PLAIN_DEQUEUE);
 	queue = queue_api_queue(fcinfo, ARG_QUEUE);
 	init_options(&options);
 	run(fcinfo, queue, InvalidOid, &options);
 	return (Datum) 0;
-}
-
-/* The executor asks only for the function that it calls. */
-static void
-check_execute(void)
-{
-	Oid			function = queue_catalog_dequeue_function();
-
-	if (queue_function_aclcheck(function, GetUserId(), ACL_EXECUTE) !=
-		ACLCHECK_OK)
-		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, "dequeue");
-}
-
-/* Planner support for queue.dequeue(). */
-Datum
-queue_internal_dequeue_support(PG_FUNCTION_ARGS)
-{
-	Node	   *request = (Node *) PG_GETARG_POINTER(0);
-	SupportRequestSimplify *simplify = (SupportRequestSimplify *) request;
-	Oid			types[1] = {REGCLASSOID};
-	Oid			plain;
-	FuncExpr   *call;
-
-	if (!IsA(request, SupportRequestSimplify) ||
-		!is_plain_call(simplify->fcall))
-		PG_RETURN_POINTER(NULL);
-	call = simplify->fcall;
-	plain = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
-							CStringGetDatum("_dequeue"),
-							PointerGetDatum(buildoidvector(types, 1)),
-							ObjectIdGetDatum(get_func_namespace(call->funcid)));
-	if (!OidIsValid(plain))
-		PG_RETURN_POINTER(NULL);
-
-	/* a plan that was kept depends on both */
-	if (simplify->root != NULL)
-		record_plan_function_dependency(simplify->root, call->funcid);
-	call = makeFuncExpr(plain, call->funcresulttype,
-						list_make1(linitial(call->args)), call->funccollid,
-						call->inputcollid, COERCE_EXPLICIT_CALL);
-	call->funcretset = true;
-	PG_RETURN_POINTER(call);
-}
-
-static bool
-is_word(Const * argument, const char *word)
-{
-	return !argument->constisnull &&
-		strcmp(TextDatumGetCString(argument->constvalue), word) == 0;
-}
-
-/* Has each argument after the first its default, as in message.sql? */
-static bool
-is_plain_call(FuncExpr * call)
-{
-	Const	   *arguments[NUM_DEQUEUE_ARGS];
-	Interval   *wait;
-
-	if (list_length(call->args) != NUM_DEQUEUE_ARGS)
-		return false;
-	for (int i = ARG_QUEUE + 1; i < NUM_DEQUEUE_ARGS; i++)
-	{
-		if (!IsA(list_nth(call->args, i), Const))
-			return false;
-		arguments[i] = list_nth_node(Const, call->args, i);
-	}
-	if (!arguments[ARG_CONSUMER]->constisnull ||
-		!is_word(arguments[ARG_MODE], "remove") ||
-		!is_word(arguments[ARG_NAVIGATION], "first_message") ||
-		arguments[ARG_WAIT]->constisnull ||
-		!arguments[ARG_MSGID]->constisnull ||
-		!arguments[ARG_CORRELATION]->constisnull ||
-		!arguments[ARG_CONDITION]->constisnull ||
-		arguments[ARG_MAX_MESSAGES]->constisnull ||
-		DatumGetInt64(arguments[ARG_MAX_MESSAGES]->constvalue) != 1 ||
-		!is_word(arguments[ARG_VISIBILITY], "on_commit") ||
-		!is_word(arguments[ARG_DELIVERY_MODE], "persistent"))
-		return false;
-	wait = DatumGetIntervalP(arguments[ARG_WAIT]->constvalue);
-	return wait->time == 0 && wait->day == 0 && wait->month == 0;
 }
 
 /* ---------------------------------------------------------------------- */

@@ -34,6 +34,7 @@
 #include "enqueue.h"
 #include "errors.h"
 #include "payload.h"
+#include "plain.h"
 #include "shmem.h"
 
 /* The arguments of queue.enqueue() after queue and payload, in order. */
@@ -156,6 +157,8 @@ static const QueueWord sequence_deviation_words[] = {
 
 PG_FUNCTION_INFO_V1(queue_enqueue_text);
 PG_FUNCTION_INFO_V1(queue_enqueue_any);
+PG_FUNCTION_INFO_V1(queue_internal_enqueue_text);
+PG_FUNCTION_INFO_V1(queue_internal_enqueue_any);
 PG_FUNCTION_INFO_V1(queue_enqueue_array_text);
 PG_FUNCTION_INFO_V1(queue_enqueue_array_any);
 PG_FUNCTION_INFO_V1(queue_internal_view_insert);
@@ -163,7 +166,9 @@ PG_FUNCTION_INFO_V1(queue_internal_view_refuse);
 PG_FUNCTION_INFO_V1(queue_internal_new_msgid);
 PG_FUNCTION_INFO_V1(queue_enq_time);
 
+static Oid	payload_argtype(FunctionCallInfo fcinfo);
 static Datum enqueue_call(FunctionCallInfo fcinfo, Oid payload_type);
+static Datum enqueue_plain(FunctionCallInfo fcinfo, Oid payload_type);
 static void decode_options(const NullableDatum *args,
 						   QueueEnqueueOptions *options);
 static void decode_strings(const NullableDatum *args,
@@ -282,13 +287,21 @@ queue_enqueue_any(PG_FUNCTION_ARGS)
 	Oid			type;
 
 	queue_require_preload();
-	type = get_fn_expr_argtype(fcinfo->flinfo, 1);
+	type = payload_argtype(fcinfo);
+	return enqueue_call(fcinfo, type);
+}
+
+static Oid
+payload_argtype(FunctionCallInfo fcinfo)
+{
+	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 1);
+
 	if (!OidIsValid(type))
 		ereport(ERROR,
 				(errcode(ERRCODE_INDETERMINATE_DATATYPE),
 				 errmsg("could not determine the type of argument \"%s\"",
 						"payload")));
-	return enqueue_call(fcinfo, type);
+	return type;
 }
 
 static Datum
@@ -301,6 +314,39 @@ enqueue_call(FunctionCallInfo fcinfo, Oid payload_type)
 	queue = queue_enqueue_begin(queue_api_queue(fcinfo, 0), true);
 	queue_enqueue_options_init(&options);
 	decode_options(&fcinfo->args[FIRST_OPTION_ARG], &options);
+	queue_enqueue_one(queue, fcinfo->args[1].value, PG_ARGISNULL(1),
+					  payload_type, &options, &message);
+	PG_RETURN_DATUM(message.values[QUEUE_COL_MSGID]);
+}
+
+/* queue._enqueue(): queue.enqueue() with no more than a priority (plain.c). */
+Datum
+queue_internal_enqueue_text(PG_FUNCTION_ARGS)
+{
+	queue_require_preload();
+	queue_plain_check_execute(QUEUE_PLAIN_ENQUEUE_TEXT);
+	return enqueue_plain(fcinfo, TEXTOID);
+}
+
+Datum
+queue_internal_enqueue_any(PG_FUNCTION_ARGS)
+{
+	queue_require_preload();
+	queue_plain_check_execute(QUEUE_PLAIN_ENQUEUE_ANY);
+	return enqueue_plain(fcinfo, payload_argtype(fcinfo));
+}
+
+static Datum
+enqueue_plain(FunctionCallInfo fcinfo, Oid payload_type)
+{
+	QueueDesc  *queue;
+	QueueEnqueueOptions options;
+	QueueMessage message;
+
+	queue = queue_enqueue_begin(queue_api_queue(fcinfo, 0), true);
+	queue_enqueue_options_init(&options);
+	if (!PG_ARGISNULL(2))
+		options.priority = decode_priority(PG_GETARG_INT64(2));
 	queue_enqueue_one(queue, fcinfo->args[1].value, PG_ARGISNULL(1),
 					  payload_type, &options, &message);
 	PG_RETURN_DATUM(message.values[QUEUE_COL_MSGID]);

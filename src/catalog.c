@@ -99,7 +99,6 @@ typedef struct OwnObjects
 	Oid			schema;
 	Oid			relations[OWN_NUM_RELATIONS];
 	Oid			published_function; /* queue._message_published */
-	Oid			dequeue_function;	/* queue.dequeue */
 } OwnObjects;
 
 /* columns of queue.queue as they are made in tables.sql */
@@ -205,12 +204,6 @@ static const Oid column_types[QUEUE_NUM_COLS] = {
 	INT4OID,
 	TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
 	JSONBOID, InvalidOid
-};
-
-/* the arguments of queue.dequeue() */
-static const Oid dequeue_types[] = {
-	REGCLASSOID, TEXTOID, TEXTOID, TEXTOID, INTERVALOID, UUIDOID, TEXTOID,
-	TEXTOID, INT8OID, TEXTOID, TEXTOID
 };
 
 static HTAB *queue_cache = NULL;
@@ -429,10 +422,6 @@ find_own_objects(bool missing_ok)
 		LookupFuncName(list_make2(makeString(pstrdup(QUEUE_SCHEMA)),
 								  makeString(pstrdup("_message_published"))),
 					   0, NULL, true);
-	found.dequeue_function =
-		LookupFuncName(list_make2(makeString(pstrdup(QUEUE_SCHEMA)),
-								  makeString(pstrdup("dequeue"))),
-					   lengthof(dequeue_types), dequeue_types, true);
 	found.valid = (before == invalidations);
 	own = found;
 	return true;
@@ -443,13 +432,6 @@ queue_catalog_schema(void)
 {
 	(void) find_own_objects(false);
 	return own.schema;
-}
-
-Oid
-queue_catalog_dequeue_function(void)
-{
-	(void) find_own_objects(false);
-	return own.dequeue_function;
 }
 
 Oid

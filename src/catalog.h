@@ -160,7 +160,6 @@ extern char *queue_catalog_name(Oid relid);
 
 /* OIDs of the extension's own objects; error if it is not installed. */
 extern Oid	queue_catalog_schema(void);
-extern Oid	queue_catalog_dequeue_function(void);
 extern Oid	queue_catalog_relation(const char *name);
 extern Oid	queue_catalog_type(const char *name);
 

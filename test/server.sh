@@ -126,6 +126,9 @@ queue_packages() {
 		version=$(queue_version)
 		if [ "$want" = test ]; then
 			tools+=" libipc-run-perl libtap-parser-sourcehandler-pgtap-perl"
+			# not every system has it; the layout is checked where it is
+			[ -z "$(apt-cache search --names-only '^pg-bsd-indent$')" ] ||
+				tools+=" pg-bsd-indent"
 			case $(queue_config --bindir) in
 				/usr/lib/postgresql/*) tools+=" postgresql-$version-pgtap" ;;
 			esac

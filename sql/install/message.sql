@@ -16,6 +16,28 @@ LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'queue_enq_time';
 COMMENT ON FUNCTION queue.enq_time IS 'the time of enqueue, read from a message id';
 
+/* What the planner makes of enqueue(queue, payload, priority): the same, without arguments that have their defaults. */
+CREATE FUNCTION queue._enqueue(
+	queue				pg_catalog.regclass,
+	payload				pg_catalog.text,
+	priority			pg_catalog.int8)
+RETURNS pg_catalog.uuid
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_internal_enqueue_text';
+
+CREATE FUNCTION queue._enqueue(
+	queue				pg_catalog.regclass,
+	payload				pg_catalog.anyelement,
+	priority			pg_catalog.int8)
+RETURNS pg_catalog.uuid
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_internal_enqueue_any';
+
+CREATE FUNCTION queue._enqueue_support(pg_catalog.internal)
+RETURNS pg_catalog.internal
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'queue_internal_enqueue_support';
+
 CREATE FUNCTION queue.enqueue(
 	queue				pg_catalog.regclass,
 	payload				pg_catalog.text,
@@ -38,6 +60,7 @@ CREATE FUNCTION queue.enqueue(
 	delivery_mode		pg_catalog.text DEFAULT 'persistent')
 RETURNS pg_catalog.uuid
 LANGUAGE C VOLATILE PARALLEL UNSAFE
+SUPPORT queue._enqueue_support
 AS 'MODULE_PATHNAME', 'queue_enqueue_text';
 
 CREATE FUNCTION queue.enqueue(
@@ -62,6 +85,7 @@ CREATE FUNCTION queue.enqueue(
 	delivery_mode		pg_catalog.text DEFAULT 'persistent')
 RETURNS pg_catalog.uuid
 LANGUAGE C VOLATILE PARALLEL UNSAFE
+SUPPORT queue._enqueue_support
 AS 'MODULE_PATHNAME', 'queue_enqueue_any';
 
 COMMENT ON FUNCTION queue.enqueue(pg_catalog.regclass, pg_catalog.text, pg_catalog.int8, pg_catalog.interval, pg_catalog.timestamptz, pg_catalog.interval, pg_catalog.text, pg_catalog.jsonb, queue.agent[], pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.uuid, pg_catalog.text, pg_catalog.text, pg_catalog.text) IS 'enqueue a message whose payload is given as text; returns its id';

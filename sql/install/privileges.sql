@@ -63,7 +63,7 @@ BEGIN
 		SELECT p.oid::pg_catalog.regprocedure
 		FROM pg_catalog.pg_proc AS p
 		WHERE p.pronamespace = 'queue'::pg_catalog.regnamespace
-			AND p.proname IN ('enqueue', 'enqueue_array')
+			AND p.proname IN ('_enqueue', 'enqueue', 'enqueue_array')
 	LOOP
 		EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', function);
 	END LOOP;

@@ -219,7 +219,7 @@ SELECT is_empty($$
 	SELECT p.oid::regprocedure
 	FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
 	WHERE p.pronamespace = 'queue'::regnamespace AND a.grantee = 0 AND p.proname LIKE '\_%'
-	  AND p.proname NOT IN ('_dequeue', '_message_published', '_new_msgid', '_view_insert', '_view_refuse', '_workers')
+	  AND p.proname NOT IN ('_dequeue', '_enqueue', '_message_published', '_new_msgid', '_view_insert', '_view_refuse', '_workers')
 	$$, 'PUBLIC executes no internal function but those of users'' own objects and of views');
 SELECT is_empty($$
 	SELECT c.oid::regclass, a.privilege_type

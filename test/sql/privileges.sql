@@ -209,7 +209,7 @@ SELECT payload FROM g_hidden.exc;
 SELECT queue.drop_queue('g_hidden.exc');
 DROP SCHEMA g_hidden;
 
--- the planner calls another function for a call that gives nothing but the queue; rights on the one called by name count
+-- the planner calls another function for a call that gives little; rights on the one called by name count
 EXPLAIN (VERBOSE, COSTS OFF) SELECT payload FROM queue.dequeue('g.q');
 EXPLAIN (VERBOSE, COSTS OFF) SELECT payload FROM queue.dequeue('g.q', max_messages => 2);
 PREPARE take AS SELECT payload FROM queue.dequeue('g.q');
@@ -233,6 +233,44 @@ SET ROLE regress_queue_owner;
 EXECUTE take;
 RESET ROLE;
 DEALLOCATE take;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT queue.enqueue('g.q', '1');
+EXPLAIN (VERBOSE, COSTS OFF) SELECT queue.enqueue('g.q', '1'::jsonb, priority => 5, delay => NULL);
+EXPLAIN (VERBOSE, COSTS OFF) SELECT queue.enqueue('g.q', '1', correlation => 'c');
+EXPLAIN (VERBOSE, COSTS OFF) SELECT queue.enqueue('g.q', '1', visibility => 'immediate');
+PREPARE send AS SELECT queue.enqueue('g.q', '5', priority => $1) IS NOT NULL AS sent;
+EXECUTE send(7);
+EXECUTE send(NULL);
+EXECUTE send(3000000000);
+SELECT payload, priority FROM queue.dequeue('g.q', max_messages => 10);
+DO $$
+DECLARE
+	function	regprocedure;
+BEGIN
+	FOR function IN SELECT oid FROM pg_proc WHERE pronamespace = 'queue'::regnamespace AND proname = 'enqueue'
+	LOOP
+		EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', function);
+	END LOOP;
+END
+$$;
+SET ROLE regress_queue_owner;
+CALL pg_temp.try($$SELECT queue.enqueue('g.q', '1')$$);
+CALL pg_temp.try($$SELECT queue.enqueue('g.q', '1'::jsonb)$$);
+CALL pg_temp.try($$SELECT queue.enqueue('g.q', '1', correlation => 'c')$$);
+CALL pg_temp.try($$SELECT queue._enqueue('g.q', '1', 1)$$);
+CALL pg_temp.try($$SELECT queue._enqueue('g.q', '1'::jsonb, 1)$$);
+CALL pg_temp.try($$EXECUTE send(1)$$);
+RESET ROLE;
+DO $$
+DECLARE
+	function	regprocedure;
+BEGIN
+	FOR function IN SELECT oid FROM pg_proc WHERE pronamespace = 'queue'::regnamespace AND proname = 'enqueue'
+	LOOP
+		EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', function);
+	END LOOP;
+END
+$$;
+DEALLOCATE send;
 
 -- owners change and go
 REASSIGN OWNED BY regress_queue_owner TO regress_queue_user;
